@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception that gharial raises on purpose.
+
+A caller (the command line above all) tells the cases apart by `exit_code`: 1 for a device, an input/output or a
+check that failed, 2 for input or usage that was wrong from the start. `str(error)` is one to three short lines meant
+for a person: what is wrong and where; what was found and what was expected; how to put it right.
+"""
+
+from __future__ import annotations
+
+
+class GharialError(Exception):
+    """Something failed although the input was good.
+
+    Base class of every other exception here, so `except GharialError` catches all that gharial raises on purpose.
+    """
+
+    exit_code: int = 1
+
+
+class BadInput(GharialError):
+    """Input, an option or a file that cannot be used as it stands.
+
+    Args:
+        what: what is wrong, a clause without a full stop ("sample rate is not supported").
+        where: file, option, tensor or line that holds the fault; put in front of `what`.
+        found: the value met; shown with `str()`.
+        expected: the values that would have been accepted; shown with `str()`.
+        remedy: what the reader can do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        where: object = None,
+        found: object = None,
+        expected: object = None,
+        remedy: str | None = None,
+    ) -> None:
+        # All parts go to Exception as well: that keeps the error picklable, which worker processes need.
+        super().__init__(what, where, found, expected, remedy)
+        self.what = what
+        self.where = where
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [self.what if self.where is None else f"{_one_line(self.where)}: {self.what}"]
+        facts = [
+            f"{label} {_one_line(value)}"
+            for label, value in (("found", self.found), ("expected", self.expected))
+            if value is not None
+        ]
+        if facts:
+            lines.append(", ".join(facts))
+        if self.remedy is not None:
+            lines.append(self.remedy)
+        return "\n".join(_one_line(line) for line in lines)
+
+
+class DeviceError(GharialError):
+    """A device reported an error, or did not answer within its limit.
+
+    Args:
+        what: what happened, a clause without a full stop.
+        code: error code as the device's error register holds it, or None where the driver itself found the fault.
+        unit: hardware unit that raised it ("dma", "sequencer", "link", ...), or None.
+        detail: the code's further word (an address, a descriptor index), or None.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        code: int | None = None,
+        unit: str | None = None,
+        detail: int | str | None = None,
+    ) -> None:
+        super().__init__(what, code, unit, detail)
+        self.what = what
+        self.code = code
+        self.unit = unit
+        self.detail = detail
+
+    def __str__(self) -> str:
+        head = self.what if self.unit is None else f"{self.unit}: {self.what}"
+        facts = []
+        if self.code is not None:
+            facts.append(f"code {self.code:#x}")
+        if self.detail is not None:
+            detail = f"{self.detail:#x}" if isinstance(self.detail, int) else _one_line(self.detail)
+            facts.append(f"detail {detail}")
+        return "\n".join([_one_line(head), ", ".join(facts)] if facts else [_one_line(head)])
+
+
+def _one_line(value: object) -> str:
+    """Text of `value` with every run of white space made one space, so that an error stays within its three lines."""
+    return " ".join(str(value).split())
