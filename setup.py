@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pyproject.toml cannot say: the C extension, and the files generated from rtl/ before anything is built."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from setuptools import Command, Extension, setup
+from setuptools.command.build import build
+
+ROOT = Path(__file__).resolve().parent
+ISA = ROOT / "host" / "gharial" / "isa"
+ENGINE = Path("host", "gharial", "devices", "emulator", "engine")
+REGISTERS = ROOT / "rtl" / "csr" / "gharial.rdl"
+CONFIGS = ROOT / "rtl" / "configs.yaml"
+
+
+class Generate(Command):
+    """Bring what the hardware sources say into the package: register map and named configurations.
+
+    A step of its own, first of the build, in place: so that wheels, source installs and editable installs all have the
+    files, and a failure stops each of them.
+    """
+
+    description = "generate package files from rtl/"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = []
+    editable_mode = False
+
+    def initialize_options(self) -> None:
+        """Has no options."""
+
+    def finalize_options(self) -> None:
+        """Has no options."""
+
+    def run(self) -> None:
+        """Write the generated files where they differ from what is there."""
+        generator = [sys.executable, str(ROOT / "scripts" / "gen_registers.py")]
+        subprocess.run([*generator, str(REGISTERS), "--output", str(ISA / "_registers.py")], check=True)
+        shutil.copyfile(CONFIGS, ISA / "_configs.yaml")
+
+    def get_source_files(self) -> list[str]:
+        """Inputs, for the source distribution."""
+        return [str(path.relative_to(ROOT)) for path in (REGISTERS, CONFIGS)]
+
+    def get_outputs(self) -> list[str]:
+        """Nothing under the build folder: build_py takes the files along."""
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """Nothing is built elsewhere than where it is used."""
+        return {}
+
+
+class Build(build):
+    """The usual build with the generated files first."""
+
+    sub_commands = [("generate", None), *build.sub_commands]  # noqa: RUF012 - distutils' own shape
+
+
+def extensions() -> list[Extension]:
+    """The emulator's engine; CPU-specific code is chosen at run time, so nothing here depends on the build machine."""
+    sources = sorted(path.as_posix() for path in ENGINE.glob("*.c"))
+    if not sources:
+        return []
+    return [
+        Extension(
+            "gharial.devices.emulator._engine",
+            sources=sources,
+            depends=sorted(path.as_posix() for path in ENGINE.glob("*.h")),
+            include_dirs=[ENGINE.as_posix()],
+            extra_compile_args=["-O3", "-Wall", "-Wextra"],
+        )
+    ]
+
+
+setup(ext_modules=extensions(), cmdclass={"build": Build, "generate": Generate})
