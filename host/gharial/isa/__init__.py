@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's interface as tables: instructions, commands, faults, registers, configurations (docs/isa.md)."""
