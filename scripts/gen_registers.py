@@ -129,13 +129,10 @@ def read_map(rdl: Path) -> RegisterMap:
 
 def _register(node: RegNode, top: AddrmapNode, enums: dict[str, list[tuple[str, int, str]]]) -> RegInfo:
     fields = tuple(_field(field, enums) for field in sorted(node.fields(), key=lambda field: field.low))
-    access = {(True, True): "rw", (True, False): "ro", (False, True): "wo"}.get(
-        (node.has_sw_readable, node.has_sw_writable)
-    )
+    # SystemRDL itself refuses a register that software can neither read nor write
+    access = {(True, True): "rw", (True, False): "ro", (False, True): "wo"}[node.has_sw_readable, node.has_sw_writable]
     path = node.get_rel_path(top, array_suffix="_{index:d}", hier_separator="_").upper()
     group = node.get_rel_path(top, array_suffix="", hier_separator="_").upper()
-    if access is None:
-        raise MapError(f"register {path}: software can neither read nor write it")
     reset = sum(field.reset << field.lsb for field in fields)
     return RegInfo(path, group, node.absolute_address, access, reset, _prose(node), fields)
 

@@ -283,7 +283,7 @@ def main(argv):
         if sys.version_info < OLDEST:
             better = newer_python()
             if better is None:
-                found = "{} ({})".format(platform.python_version(), sys.executable)
+                found = "{}.{}.{} ({})".format(*sys.version_info[:3], sys.executable)
                 names = "apt-get install python3.11 python3.11-venv python3.11-dev"
                 raise missing("Python", found, "{}.{} or newer".format(*OLDEST), names)
             os.execv(better, [better, str(Path(__file__).resolve()), *argv])
