@@ -15,6 +15,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -88,6 +89,8 @@ def check_machine():
 
 def first_error(text):
     """The first line of a tool's output that names an error, else its last line that is not empty."""
+    if "Retry(total=0" in text:  # pip goes on to blame the versions it could not look up
+        return "the package index cannot be reached (another one: PIP_INDEX_URL)"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # pip announces every failed build with a line that says nothing
     named = (line for line in lines if "error:" in line.lower() and "subprocess-exited-with-error" not in line)
@@ -181,7 +184,12 @@ def run_logged(what, command, began):
         log.write("$ {}\n".format(" ".join(map(shlex.quote, command))))
         log.flush()
         child = subprocess.Popen(
-            command, cwd=str(ROOT), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            cwd=str(ROOT),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # its own process group, so that its children can be ended with it
         )
         output = []
         try:
@@ -189,15 +197,17 @@ def run_logged(what, command, began):
                 line = raw.decode(errors="replace")
                 output.append(line)
                 log.write(line)
-                if terminal:
+                if terminal and not line.startswith("WARNING"):
                     width = shutil.get_terminal_size().columns - 1
                     shown = "setup: {:3.0f} s  {}".format(time.time() - began, line.strip())
                     sys.stderr.write("\r\033[K" + shown[:width])
                     sys.stderr.flush()
-        finally:
-            if child.poll() is None and sys.exc_info()[0] is not None:
-                child.terminate()
             code = child.wait()
+        except BaseException:
+            os.killpg(child.pid, signal.SIGTERM)
+            child.wait()
+            raise
+        finally:
             if terminal:
                 sys.stderr.write("\r\033[K")
     if code != 0:
@@ -232,7 +242,7 @@ def install(target, steps, began):
     UNFINISHED.touch()
     try:
         if "packages" in steps:
-            run_logged("pip (network, or PIP_INDEX_URL?)", [*pip, *requirements(target)], began)
+            run_logged("pip", [*pip, *requirements(target)], began)
         if "build" in steps:
             # The build's own needs are installed and pinned already: no isolated environment, no second download.
             run_logged("building gharial", [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], began)
@@ -279,6 +289,7 @@ def main(argv):
     if len(argv) != 1 or argv[0] not in TARGETS:
         say("usage: scripts/setup.py " + "|".join(TARGETS))
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped by a supervisor: end pip too
     try:
         if sys.version_info < OLDEST:
             better = newer_python()

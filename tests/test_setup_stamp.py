@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -170,6 +173,37 @@ def test_failing_command_is_told_in_one_line_and_logged(
         module.run_logged("pip", [sys.executable, "-c", code], 0.0)
     assert str(caught.value) == "pip failed (exit 3): ERROR: No matching distribution for x; all of it: setup.log"
     assert "Collecting x\n" in (tmp_path / "setup.log").read_text()
+
+
+def test_stopped_setup_takes_its_children_along(tmp_path: Path, load_script: Callable[..., ModuleType]) -> None:
+    """SIGTERM to the script ends what its command had started: else it would go on writing into .venv."""
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/setup.py").write_bytes((ROOT / "scripts/setup.py").read_bytes())
+    grandchild = f"sleep 600 & echo $! >{tmp_path}/pid.part; mv {tmp_path}/pid.part {tmp_path}/pid; wait"
+    code = (
+        "import sys, setup\n"
+        f"setup.setup = lambda target: setup.run_logged('step', ['sh', '-c', {grandchild!r}], 0.0)\n"
+        "sys.exit(setup.main(['run']))"
+    )
+    script = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path / "scripts", stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "pid").exists():
+        assert script.poll() is None, script.communicate()
+        time.sleep(0.01)
+    script.send_signal(signal.SIGTERM)
+    _, errors = script.communicate(timeout=60)
+    assert (script.returncode, errors) == (130, "setup: interrupted; run it again to finish\n")
+    sleeper = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    for _ in range(3000):  # it ends soon; a zombie that nobody reaps has ended too
+        if not sleeper.exists() or ") Z " in sleeper.read_text():
+            return
+        time.sleep(0.01)
+    pytest.fail("the command's child is still running")
+
+
+def test_unreachable_index_is_not_blamed_on_versions(load_script: Callable[..., ModuleType]) -> None:
+    output = "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken\nERROR: Cannot install numpy\n"
+    assert "index cannot be reached" in load_script("scripts/setup.py").first_error(output)
 
 
 def test_requirements_are_those_of_pyproject(load_script: Callable[..., ModuleType]) -> None:
