@@ -20,6 +20,7 @@ class Config:
 
     name: str
     stands_for: str
+    automatic: bool
     rows: int
     cols: int
     weights: str
@@ -65,7 +66,8 @@ class Config:
         return zlib.crc32(text.encode())
 
 
-_NOT_ARCH = {"name", "stands_for", "batch", "window_bytes", "clock_mhz"}
+_GROUPS = ("arch", "build")
+_NOT_ARCH = {"name", "stands_for", "automatic", "batch", "window_bytes", "clock_mhz"}
 
 
 @cache
@@ -73,7 +75,7 @@ def configs() -> dict[str, Config]:
     """All configurations by name, in the file's order (smallest first)."""
     table = yaml.safe_load(_COPY.read_text(encoding="utf-8"))
     return {
-        name: Config(name=name, stands_for=entry["stands_for"], **entry["arch"], **entry["build"])
+        name: Config(name=name, **{k: v for k, v in entry.items() if k not in _GROUPS}, **entry["arch"], **entry["build"])
         for name, entry in table.items()
     }
 

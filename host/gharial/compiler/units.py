@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The units of a program's activations, chosen from the ranges seen on the calibration recordings (docs/numerics.md, section 11)."""
+
+from dataclasses import dataclass
+
+from gharial.floating.calibrate import Ranges
+from gharial.isa.header import LOGIT_BITS
+
+FEATURE_BITS = range(2, 8)
+H_BITS = range(7, 15)  # abs(h) < 1, so 2^-7 always does
+C_BITS = range(8, 16)
+JOINT_SHIFTS = range(7)  # no finer than 1/64 of a joint step, which is more than its rounding needs
+HEADROOM = 1.25
+
+
+@dataclass(frozen=True)
+class Units:
+    """Fixed-point units of one program.
+
+    Attributes:
+        feature_bits: qf.
+        h_bits, c_bits: qh and qc by layer name.
+        joint: u_z.
+        joint_shift: zs.
+        logit_bits: e.
+    """
+
+    feature_bits: int
+    h_bits: dict[str, int]
+    c_bits: dict[str, int]
+    joint: float
+    joint_shift: int
+    logit_bits: int
+
+
+def _finest(bits: range, largest: float, top: float) -> int:
+    """The finest of these fraction bits that holds `largest` within `top` steps; the coarsest if none does."""
+    fitting = [q for q in bits if largest * 2.0**q <= top]
+    return fitting[-1] if fitting else bits[0]
+
+
+def choose_units(ranges: Ranges) -> Units:
+    """Pick each unit as numerics.md, section 11, says."""
+    joint = max(ranges.joint.maximum, 2.0**-10) / 127
+    reach = max(ranges.joint_enc.maximum, ranges.joint_pred.maximum) * HEADROOM / joint
+    return Units(
+        feature_bits=_finest(FEATURE_BITS, ranges.features.p99_99, 127.5),
+        h_bits={name: _finest(H_BITS, value.maximum, 127.5) for name, value in ranges.h.items()},
+        c_bits={name: _finest(C_BITS, value.maximum * HEADROOM, 32767) for name, value in ranges.c.items()},
+        joint=joint,
+        joint_shift=_finest(JOINT_SHIFTS, reach, 32767),
+        logit_bits=_finest(LOGIT_BITS, ranges.logits.maximum * HEADROOM, 32767),
+    )
