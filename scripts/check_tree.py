@@ -22,7 +22,7 @@ SOURCE_NAMES = frozenset({"Makefile", "constraints.txt", "MANIFEST.in"})
 LICENCE_LINE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_WITHIN = 5  # lines: a shebang or a doctype may stand above it
 
-# Absolute only: "build/tmp/x" or a link's "/work/" part is nobody's home.
+# Absolute ones only: the same names inside a longer path or a link are nobody's home.
 MACHINE_PATH = re.compile(r"(?<![\w.~/})-])/(?:work|root|tmp|home)/[\w.-]*")
 
 
