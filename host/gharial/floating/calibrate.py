@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of every tensor over a set of recordings, decoded greedily along the network's own output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from gharial.errors import BadInput
+from gharial.floating.lstm import LstmOutput
+from gharial.floating.magnitudes import Magnitude, MagnitudeHistogram
+from gharial.floating.network import MAX_SYMBOLS, FloatNetwork
+
+_BATCH = 8
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How large each tensor became, in absolute value.
+
+    Attributes:
+        recordings: recordings run.
+        encoder_steps: encoder steps of all of them.
+        joint_evaluations: joint evaluations of all of them.
+        features: normalised feature vectors.
+        pre: pre-activations of each layer, by layer name (`encoder.pre_rnn.0`, ..., `prediction.0`, ...).
+        h: outputs of each layer.
+        c: cell states of each layer.
+        joint_enc: outputs of joint_enc.
+        joint_pred: outputs of joint_pred.
+        joint: the joint after its ReLU.
+        logits: logits before any softmax.
+    """
+
+    recordings: int
+    encoder_steps: int
+    joint_evaluations: int
+    features: Magnitude
+    pre: Mapping[str, Magnitude]
+    h: Mapping[str, Magnitude]
+    c: Mapping[str, Magnitude]
+    joint_enc: Magnitude
+    joint_pred: Magnitude
+    joint: Magnitude
+    logits: Magnitude
+
+
+class RangeCollector:
+    """Histograms of every tensor; those of parts of a set merge into those of the whole."""
+
+    def __init__(self) -> None:
+        self.recordings = 0
+        self.encoder_steps = 0
+        self.joint_evaluations = 0
+        self.histograms: dict[str, MagnitudeHistogram] = {}
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        """Count a tensor's values under its trace name."""
+        try:
+            self.histograms.setdefault(name, MagnitudeHistogram()).add(values)
+        except ValueError as error:
+            raise BadInput(
+                f"{error}, so no range can be measured",
+                name,
+                remedy="check the recordings and the checkpoint's weights",
+            ) from error
+
+    def merge(self, other: RangeCollector) -> None:
+        """Take over everything that `other` counted."""
+        self.recordings += other.recordings
+        self.encoder_steps += other.encoder_steps
+        self.joint_evaluations += other.joint_evaluations
+        for name, histogram in other.histograms.items():
+            self.histograms.setdefault(name, MagnitudeHistogram()).merge(histogram)
+
+    def ranges(self) -> Ranges:
+        """The figures; a tensor that was never computed has a count of 0."""
+
+        def one(name: str) -> Magnitude:
+            return self.histograms.get(name, MagnitudeHistogram()).summary()
+
+        def layers(kind: str) -> dict[str, Magnitude]:
+            return {name.removesuffix(kind): one(name) for name in self.histograms if name.endswith(kind)}
+
+        return Ranges(
+            recordings=self.recordings,
+            encoder_steps=self.encoder_steps,
+            joint_evaluations=self.joint_evaluations,
+            features=one("features"),
+            pre=layers(".pre"),
+            h=layers(".h"),
+            c=layers(".c"),
+            joint_enc=one("joint_enc"),
+            joint_pred=one("joint_pred"),
+            joint=one("joint"),
+            logits=one("logits"),
+        )
+
+
+def calibrate_ranges(
+    network: FloatNetwork, recordings: Iterable[np.ndarray], progress: Callable[[int], object] | None = None
+) -> Ranges:
+    """Run recordings through the network and measure the range of every tensor.
+
+    Decoding is greedy along the network's own output, at most MAX_SYMBOLS tokens a step. The prediction network's start
+    is counted once a recording.
+
+    Args:
+        network: the checkpoint's network.
+        recordings: one (T2, F) float array of feature vectors each; taken a few at a time, so a generator will do.
+        progress: called with the number of recordings finished since the last call.
+
+    Raises:
+        BadInput: there is no recording with at least one feature vector, an array has the wrong width, or a value
+            became infinite or not a number.
+    """
+    collector = RangeCollector()
+    for batch in _batches(recordings):
+        collect(network, batch, collector)
+        if progress is not None:
+            progress(len(batch))
+    if collector.encoder_steps == 0:
+        raise BadInput(
+            "nothing to calibrate with",
+            found=f"{collector.recordings} recordings without a single feature vector",
+            remedy="give recordings of speech, some minutes in all",
+        )
+    return collector.ranges()
+
+
+def collect(
+    network: FloatNetwork, batch: Sequence[np.ndarray], collector: RangeCollector
+) -> list[list[tuple[int, int]]]:
+    """Decode some recordings together and count every tensor.
+
+    Returns:
+        For each recording its greedy path: (encoder step, token id) for each token, in order.
+    """
+    encoded = network.encode_many(batch)
+    collector.recordings += len(batch)
+    for features, tensors in zip(batch, encoded, strict=True):
+        collector.add("features", features)
+        collector.encoder_steps += len(tensors["joint_enc"])
+        for name, values in tensors.items():
+            collector.add(name, values)
+    return _decode(network, [tensors["joint_enc"] for tensors in encoded], collector)
+
+
+def _decode(
+    network: FloatNetwork, encoded: Sequence[np.ndarray], collector: RangeCollector
+) -> list[list[tuple[int, int]]]:
+    """Greedy decoding of several recordings in lockstep, one encoder step after the other."""
+    paths: list[list[tuple[int, int]]] = [[] for _ in encoded]
+    state, outputs = network.predict(None, batch=len(encoded))
+    _count_prediction(outputs, state.output, collector)
+    lengths = np.array([len(rows) for rows in encoded])
+    for step in range(int(lengths.max(initial=0))):
+        active = np.flatnonzero(lengths > step)
+        for _ in range(MAX_SYMBOLS):
+            enc = np.stack([encoded[int(row)][step] for row in active])
+            hidden, logits = network.joint(enc, state.output[active])
+            collector.add("joint", hidden)
+            collector.add("logits", logits)
+            collector.joint_evaluations += len(active)
+            best = logits.argmax(axis=1)
+            emitted = best != network.blank
+            active, tokens = active[emitted], best[emitted]
+            if active.size == 0:
+                break
+            for row, token in zip(active, tokens, strict=True):
+                paths[row].append((step, int(token)))
+            after, outputs = network.predict(tokens, state.rows(active))
+            _count_prediction(outputs, after.output, collector)
+            state = state.replaced(active, after)
+    return paths
+
+
+def _count_prediction(outputs: Sequence[LstmOutput], joint_pred: np.ndarray, collector: RangeCollector) -> None:
+    for index, output in enumerate(outputs):
+        collector.add(f"prediction.{index}.pre", output.pre)
+        collector.add(f"prediction.{index}.c", output.c)
+        collector.add(f"prediction.{index}.h", output.h)
+    collector.add("joint_pred", joint_pred)
+
+
+def _batches(recordings: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    iterator = iter(recordings)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch
