@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activation ranges of a checkpoint over recordings: those that a user names, or the shipped ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,28 +12,13 @@ import numpy.typing as npt
 from gharial.audio import open_audio
 from gharial.checkpoint.hardware import HardwareCheckpoint
 from gharial.errors import BadInput
-from gharial.features import FeatureSpec, FeatureStream
+from gharial.features import FeatureSpec, FeatureStream, quantise_features
 from gharial.floating.calibrate import Ranges, calibrate_ranges
 from gharial.floating.network import FloatNetwork
 
 AUDIO_SUFFIXES = (".flac", ".wav", ".ogg", ".mp3")
-
-
-def checkpoint_spec(checkpoint: HardwareCheckpoint) -> FeatureSpec:
-    """The front end that a checkpoint was trained with."""
-    settings = checkpoint.features
-    return FeatureSpec(
-        sample_rate=settings.sample_rate,
-        window=settings.window_samples,
-        hop=settings.hop_samples,
-        n_fft=settings.n_fft,
-        n_mels=settings.n_filt,
-        stacking=settings.stacking,
-        subsampling=settings.subsampling,
-        melmeans=checkpoint.melmeans,
-        melvars=checkpoint.melvars,
-        melalpha=checkpoint.melalpha,
-    )
+FEATURE_BITS = range(2, 8)
+FEATURE_SAMPLE = 8  # recordings that decide the feature unit
 
 
 def audio_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
@@ -65,10 +51,38 @@ def calibration_files(folder: Path | None) -> list[Path]:
     return found
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """What the compiler learns from recordings: ranges of every activation, and qf, the fraction bits of the features."""
+
+    ranges: Ranges
+    feature_bits: int
+
+
+def best_feature_bits(network: FloatNetwork, recordings: Sequence[npt.NDArray[np.float32]]) -> int:
+    """The fraction bits of int8 features that change the encoder's output least, everything else in float.
+
+    Digital silence lies far below every other value of a log-mel feature, so clipping it is harmless and a range or a
+    mean error of the features themselves would mislead.
+
+    Args:
+        network: the model.
+        recordings: (n, F) feature vectors each, at least one not empty.
+    """
+    exact = [tensors["joint_enc"] for tensors in network.encode_many(recordings)]
+
+    def error(bits: int) -> float:
+        coarse = [quantise_features(x, bits).astype(np.float32) * np.float32(2.0**-bits) for x in recordings]
+        outputs = [tensors["joint_enc"] for tensors in network.encode_many(coarse)]
+        return float(sum(np.square(a - b, dtype=np.float64).sum() for a, b in zip(outputs, exact, strict=True)))
+
+    return min(FEATURE_BITS, key=error)
+
+
 def calibrate(
     checkpoint: HardwareCheckpoint, folder: Path | None = None, progress: Callable[[int], object] | None = None
-) -> Ranges:
-    """Measure the ranges of every activation in float, decoding greedily.
+) -> Calibration:
+    """Run recordings through the model in float, decoding greedily.
 
     Args:
         checkpoint: the model.
@@ -78,10 +92,16 @@ def calibrate(
     Raises:
         BadInput: no recordings, or one that cannot be read.
     """
-    spec = checkpoint_spec(checkpoint)
+    spec = FeatureSpec.from_checkpoint(checkpoint)
+    network = FloatNetwork(checkpoint)
+    sample: list[npt.NDArray[np.float32]] = []
 
     def features() -> Iterator[npt.NDArray[np.float32]]:
         for path in calibration_files(folder):
-            yield audio_features(path, spec)
+            vectors = audio_features(path, spec)
+            if len(sample) < FEATURE_SAMPLE:
+                sample.append(vectors)
+            yield vectors
 
-    return calibrate_ranges(FloatNetwork(checkpoint), features(), progress)
+    ranges = calibrate_ranges(network, features(), progress)
+    return Calibration(ranges, best_feature_bits(network, sample))

@@ -12,12 +12,12 @@ import numpy as np
 
 import gharial
 from gharial.checkpoint.hardware import HardwareCheckpoint
+from gharial.compiler.calibrate import Calibration
 from gharial.compiler.layout import Laid, lay_out
 from gharial.compiler.network import Network, quantise_network
 from gharial.compiler.tables import default_tables, function_tables, hard_sigmoid, hard_tanh, sigmoid, table_image
 from gharial.compiler.units import Units, choose_units
 from gharial.errors import BadInput
-from gharial.floating.calibrate import Ranges
 from gharial.isa.configs import Config, configs
 from gharial.isa.header import HEADER, INTERFACE_TEXT, INTERFACE_VERSION, MAGIC
 from gharial.isa.words import Words
@@ -35,18 +35,18 @@ SPACES = (
 )
 
 
-def compile_checkpoint(checkpoint: HardwareCheckpoint, config: Config | None, ranges: Ranges) -> Program:
+def compile_checkpoint(checkpoint: HardwareCheckpoint, config: Config | None, calibration: Calibration) -> Program:
     """Compile a hardware checkpoint for a configuration.
 
     Args:
         checkpoint: the model.
         config: None picks the smallest that holds the model.
-        ranges: activation ranges seen on calibration recordings.
+        calibration: what was seen on recordings (gharial.compiler.calibrate).
 
     Raises:
         BadInput: the model does not fit (bytes needed and there), or holds what cannot be compiled.
     """
-    units = choose_units(ranges)
+    units = choose_units(calibration.ranges, calibration.feature_bits)
     if config is not None:
         return _compile(checkpoint, config, units)
     refused: BadInput | None = None

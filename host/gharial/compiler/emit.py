@@ -118,9 +118,7 @@ class SectionEmitter:
     def joint(self, cell_units: int, destination: int, shift: int) -> None:
         """The JOINT instruction; it makes value ("joint", 0)."""
         self.trace.append({"section": self.name, "instruction": len(self.code), "vector": 0, "layer": "joint"})
-        self.code.append(
-            JOINT.pack(opcode=Opcode.JOINT, cell_units=cell_units, destination=destination, shift=shift)
-        )
+        self.code.append(JOINT.pack(opcode=Opcode.JOINT, cell_units=cell_units, destination=destination, shift=shift))
         self.writer["joint", 0] = len(self.code)
 
     def matvec(self, op: Op, sum_group: int, source: Place, target: Target) -> None:

@@ -128,7 +128,9 @@ class _Layout:
         if not 1 <= dims.stack <= MAX_VECTORS:
             raise BadInput("stack-time factor not supported", found=dims.stack, expected=f"1 to {MAX_VECTORS}")
         self.place()
-        emitters = {n: SectionEmitter(n, self.images, network.layers, dims.stack) for n in ("encode", "predict", "joint")}
+        emitters = {
+            n: SectionEmitter(n, self.images, network.layers, dims.stack) for n in ("encode", "predict", "joint")
+        }
         code: dict[str, list[Words]] = {}
         tokens, width = network.embedding.shape
 

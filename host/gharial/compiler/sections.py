@@ -35,9 +35,7 @@ class _Section:
         groups = len(layer.bias) // self.config.rows
         cost = groups * (layer.parts[part].padded // self.config.cols) * len(where)
         firsts, lasts = frozenset(first), frozenset(last)
-        self.ops.append(
-            Op(layer.name, part, where, firsts, lasts, tuple(reads), cost, region[0], groups * region[1])
-        )
+        self.ops.append(Op(layer.name, part, where, firsts, lasts, tuple(reads), cost, region[0], groups * region[1]))
 
     def recurrent(self, layer: Layer, x_reads: list[list[Value]]) -> None:
         """An LSTM layer over one vector: h part, then the x parts; x_reads lists what each x part reads."""

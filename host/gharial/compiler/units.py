@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from gharial.floating.calibrate import Ranges
 from gharial.isa.header import LOGIT_BITS
 
-FEATURE_BITS = range(2, 8)
 H_BITS = range(7, 15)  # abs(h) < 1, so 2^-7 always does
 C_BITS = range(8, 16)
 JOINT_SHIFTS = range(7)  # no finer than 1/64 of a joint step, which is more than its rounding needs
@@ -39,12 +38,12 @@ def _finest(bits: range, largest: float, top: float) -> int:
     return fitting[-1] if fitting else bits[0]
 
 
-def choose_units(ranges: Ranges) -> Units:
-    """Pick each unit as numerics.md, section 11, says."""
-    joint = max(ranges.joint.maximum, 2.0**-10) / 127
+def choose_units(ranges: Ranges, feature_bits: int) -> Units:
+    """Pick each unit as numerics.md, section 11, says; feature_bits is qf, which needs a measurement of its own."""
+    joint = max(ranges.joint.p99_99, 2.0**-10) / 127
     reach = max(ranges.joint_enc.maximum, ranges.joint_pred.maximum) * HEADROOM / joint
     return Units(
-        feature_bits=_finest(FEATURE_BITS, ranges.features.p99_99, 127.5),
+        feature_bits=feature_bits,
         h_bits={name: _finest(H_BITS, value.maximum, 127.5) for name, value in ranges.h.items()},
         c_bits={name: _finest(C_BITS, value.maximum * HEADROOM, 32767) for name, value in ranges.c.items()},
         joint=joint,

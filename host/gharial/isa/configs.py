@@ -75,7 +75,9 @@ def configs() -> dict[str, Config]:
     """All configurations by name, in the file's order (smallest first)."""
     table = yaml.safe_load(_COPY.read_text(encoding="utf-8"))
     return {
-        name: Config(name=name, **{k: v for k, v in entry.items() if k not in _GROUPS}, **entry["arch"], **entry["build"])
+        name: Config(
+            name=name, **{k: v for k, v in entry.items() if k not in _GROUPS}, **entry["arch"], **entry["build"]
+        )
         for name, entry in table.items()
     }
 
