@@ -66,7 +66,7 @@ class DoesNotFit(BadInput):
 
 
 def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Program:
-    _check_size(checkpoint, config)
+    check_size(checkpoint, config)
     network = quantise_network(checkpoint, config, units)
     laid = lay_out(network, checkpoint.dims, config, units.joint_shift)
     spaces = _images(checkpoint, network, laid)
@@ -79,8 +79,12 @@ def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Pr
     return Program(manifest=_manifest(checkpoint, config, units, network, laid, program_id, spaces), sections=spaces)
 
 
-def _check_size(checkpoint: HardwareCheckpoint, config: Config) -> None:
-    """Refuse what cannot fit before any work is done."""
+def check_size(checkpoint: HardwareCheckpoint, config: Config) -> None:
+    """Refuse what cannot fit, by sizes alone: to be asked before the ranges of a model are measured.
+
+    Raises:
+        DoesNotFit: a BadInput with the bytes needed and there.
+    """
     least = sum(w.size for name, w in checkpoint.state.items() if w.ndim == 2 and "embed" not in name)
     classes = checkpoint.dims.classes
     short = []
