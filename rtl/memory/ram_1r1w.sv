@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory with one write port and one read port, both on one clock. Data come two clocks after the address (block RAM and
+// its output register, nothing between) and stay until the next read.
+module ram_1r1w #(
+    parameter int unsigned Width = 36,  // bits of a word
+    parameter int unsigned Words = 512,
+    parameter int unsigned AddrW = (Words > 1) ? $clog2(Words) : 1  // derived
+) (
+    input  logic             clk_i,
+    input  logic             we_i,
+    input  logic [AddrW-1:0] waddr_i,
+    input  logic [Width-1:0] wdata_i,
+    input  logic             re_i,
+    input  logic [AddrW-1:0] raddr_i,
+    output logic [Width-1:0] rdata_o   // two clocks after re_i
+);
+  (* ram_style = "block" *)
+  logic [Width-1:0] mem[Words];
+  logic [Width-1:0] read_q;
+  logic re_q;
+
+  always_ff @(posedge clk_i) begin
+    if (we_i) mem[waddr_i] <= wdata_i;
+    if (re_i) read_q <= mem[raddr_i];
+    re_q <= re_i;
+    if (re_q) rdata_o <= read_q;
+  end
+endmodule
