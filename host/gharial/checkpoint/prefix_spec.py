@@ -17,8 +17,8 @@ from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
 
 MAX_PATTERN = 4096
-MAX_PREFIXES = 4096
-_MAX_CHARACTERS = 1 << 20
+MAX_PREFIXES = 1024
+_MAX_CHARACTERS = 1 << 16
 _MAX_NESTING = 32
 
 

@@ -17,6 +17,8 @@ from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
 
 MAX_TENSORS = 4096
+MAX_NAME = 256
+"""Characters of a tensor's name: names are searched and cut, which on endless ones takes endless time."""
 
 _CONFIG_SIZES = {
     "features": "in_feats",
@@ -86,6 +88,8 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
     for key, value in state.items():
         if not isinstance(key, str) or not isinstance(value, TensorRef):
             raise BadInput(f"entry {shown(key)} is no tensor", where, shown(value), "a tensor", _EXPORT)
+        if len(key) > MAX_NAME:
+            raise BadInput(f"the name {shown(key)} is too long", where, len(key), f"at most {MAX_NAME}", _EXPORT)
         name = key
         # Distributed training wraps the model, and each wrapper puts its own prefix in front.
         while name.startswith("module."):
@@ -160,7 +164,8 @@ def _sizes(shapes: dict[str, Shape], config: Section, where: str) -> ModelDims:
     candidates = [] if derived is None else [derived]
     layers = [stated[size] or 0 for size in ("pre_layers", "post_layers", "pred_layers")]
     if all(stated.values()) and max(layers) <= 64 and classes[0] > 1:
-        candidates.append(ModelDims(classes=classes[0], **{k: v for k, v in stated.items() if v is not None}))
+        # First, so that of two equally good fits the one that the file states is taken.
+        candidates.insert(0, ModelDims(classes=classes[0], **{k: v for k, v in stated.items() if v is not None}))
     if not candidates:
         raise BadInput(
             "there are no weights of an RNN-T in it",

@@ -45,12 +45,15 @@ class Member:
         offset: position of the first data byte in the file.
         size: number of data bytes.
         crc: CRC-32 of the data.
+        closed: why it cannot be read (compressed, encrypted), or None. Only reading it is an error, since a TorchScript
+            archive has such members and deserves a better answer.
     """
 
     name: str
     offset: int
     size: int
     crc: int
+    closed: str | None
 
 
 class ZipArchive:
@@ -62,8 +65,8 @@ class ZipArchive:
         path: how messages name it.
 
     Raises:
-        BadInput: no end record at the end of the file, too many members, a member that is compressed, encrypted, named
-            twice, outside the file or overlapping another.
+        BadInput: no end record at the end of the file, too many members, a member that is named twice, lies outside the
+            file or overlaps another.
     """
 
     def __init__(self, file: BinaryIO, size: int, path: str) -> None:
@@ -74,10 +77,12 @@ class ZipArchive:
         self.members: dict[str, Member] = self._directory(count, start, length)
 
     def read(self, name: str) -> bytes:
-        """Data of member `name`, its CRC-32 checked. Raises BadInput when absent or damaged."""
+        """Data of member `name`, its CRC-32 checked. Raises BadInput when absent, damaged, compressed or encrypted."""
         member = self.members.get(name)
         if member is None:
             raise BadInput("a member is missing", f"{self._path}: {shown(name)}", remedy=_DAMAGED)
+        if member.closed is not None:
+            raise self._fail(f"member {shown(name)} is {member.closed}", expected="a stored member", remedy=_RESAVE)
         data = self._read_at(member.offset, member.size)
         crc = zlib.crc32(data)
         if crc != member.crc:
@@ -145,17 +150,16 @@ class ZipArchive:
             name, flags, method, crc, packed, size, header_at, at = self._central(records, at)
             if name in members:
                 raise self._fail(f"two members have the name {shown(name)}", remedy="save the checkpoint again")
-            if flags & 0x41:
-                raise self._fail(f"member {shown(name)} is encrypted", remedy=_RESAVE)
-            if method != 0 or packed != size:
-                raise self._fail(f"member {shown(name)} is compressed", f"method {method}", "0 (stored)", _RESAVE)
-            offset = self._local(name, header_at, start)
-            if offset + size > start:
+            closed = "encrypted" if flags & 0x41 else f"compressed (method {method})" if method != 0 else None
+            if closed is None and packed != size:
+                raise self._fail(f"stored member {shown(name)} has two sizes", f"{packed} bytes", f"{size} bytes")
+            offset = self._local(name, flags, method, header_at, start)
+            if offset + packed > start:
                 raise self._fail(
-                    f"member {shown(name)} reaches beyond the data", f"{size} bytes at {offset}", f"an end by {start}"
+                    f"member {shown(name)} reaches beyond the data", f"{packed} bytes at {offset}", f"an end by {start}"
                 )
-            members[name] = Member(name, offset, size, crc)
-            extents.append((header_at, offset + size))
+            members[name] = Member(name, offset, size, crc, closed)
+            extents.append((header_at, offset + packed))
         if at != length:
             raise self._fail("directory has bytes left over", length - at, 0)
         extents.sort()
@@ -202,17 +206,19 @@ class ZipArchive:
             at += length
         raise self._fail("zip64 sizes are missing")
 
-    def _local(self, name: str, header_at: int, limit: int) -> int:
+    def _local(self, name: str, flags: int, method: int, header_at: int, limit: int) -> int:
         """Offset of the data behind the local header at `header_at`, which must name the same member."""
         if header_at + _LOCAL.size > limit:
             raise self._fail(f"header of member {shown(name)} lies outside the data", header_at, f"below {limit}")
         fields = _LOCAL.unpack(self._read_at(header_at, _LOCAL.size))
-        signature, flags, method = fields[0], fields[2], fields[3]
+        signature, local_flags, local_method = fields[0], fields[2], fields[3]
         name_len, extra_len = fields[9], fields[10]
         offset = header_at + _LOCAL.size + name_len + extra_len
         encoded = name.encode("utf-8")
         if signature != b"PK\3\4" or offset > limit or name_len != len(encoded):
             raise self._fail(f"header of member {shown(name)} is damaged", f"at byte {header_at}")
-        if self._read_at(header_at + _LOCAL.size, name_len) != encoded or method != 0 or flags & 0x41:
+        # Two readers must not see two different members: one by the directory, one by the headers.
+        same = local_method == method and (local_flags ^ flags) & 0x41 == 0
+        if not same or self._read_at(header_at + _LOCAL.size, name_len) != encoded:
             raise self._fail(f"header of member {shown(name)} contradicts the directory", f"at byte {header_at}")
         return offset

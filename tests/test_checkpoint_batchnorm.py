@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch normalisation folded away: the folded model computes what the normalised one does in torch.
+
+features ─ pre (lstms.0, norm, lstms.1, norm) ─ stack of 2, zero pad ─ post (…, norm) ─ joint_enc
+tokens ─ embed ─ dec_rnn (lstms.0, norm) ─ joint_pred
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from checkpoint_files import DEMO, saved
+
+from gharial.checkpoint import HardwareCheckpoint, load_hardware
+from gharial.checkpoint.dims import GROUPS, POST, PRE, PREDICTION
+from gharial.errors import BadInput
+
+State = dict[str, torch.Tensor]
+UNITS = 64
+LAYERS = {PRE: 2, POST: 2, PREDICTION: 1}
+
+
+def normalised(state: State, groups: tuple[str, ...], random: np.random.Generator) -> State:
+    """The demo's weights as the batch-norm variant names them, with norms drawn at random."""
+    result: State = {}
+    for name, tensor in state.items():
+        group = next((g for g in groups if name.startswith(f"{g}.lstm.")), None)
+        if group is None:
+            result[name] = tensor
+        else:
+            part, layer = name.removeprefix(f"{group}.lstm.").rsplit("_l", 1)
+            result[f"{group}.lstms.{layer}.{part}_l0"] = tensor
+    for group in groups:
+        for k in range(LAYERS[group]):
+            head = f"{group}.batch_norms.{k}"
+            sign = random.choice([-1.0, 1.0], UNITS)
+            result[f"{head}.weight"] = torch.tensor(sign * random.uniform(0.3, 2.0, UNITS), dtype=torch.float32)
+            result[f"{head}.bias"] = torch.tensor(random.normal(0, 0.5, UNITS), dtype=torch.float32)
+            result[f"{head}.running_mean"] = torch.tensor(random.normal(0, 0.3, UNITS), dtype=torch.float32)
+            result[f"{head}.running_var"] = torch.tensor(random.uniform(0.01, 2.0, UNITS), dtype=torch.float32)
+            result[f"{head}.num_batches_tracked"] = torch.tensor(1234)
+    return result
+
+
+def run_group(state: State, group: str, x: torch.Tensor) -> torch.Tensor:
+    """Output (T, units) of one stack of layers in float64, normalised where the state says so."""
+    plain = f"{group}.lstm.weight_ih_l0" in state
+    for k in range(LAYERS[group]):
+        lstm = torch.nn.LSTM(x.shape[1], UNITS).double()
+        for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            name = f"{group}.lstm.{part}_l{k}" if plain else f"{group}.lstms.{k}.{part}_l0"
+            getattr(lstm, f"{part}_l0").data = state[name].double()
+        x = lstm(x)[0]
+        if not plain:
+            norm = torch.nn.BatchNorm1d(UNITS).double().eval()
+            head = f"{group}.batch_norms.{k}."
+            norm.load_state_dict({n.removeprefix(head): t for n, t in state.items() if n.startswith(head)})
+            x = norm(x)
+    return x
+
+
+def linear(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    return x @ state[f"{name}.weight"].double().t() + state[f"{name}.bias"].double()
+
+
+def outputs(state: State, pad: torch.Tensor, features: torch.Tensor, tokens: torch.Tensor) -> list[torch.Tensor]:
+    """joint_enc and joint_pred outputs; `pad` stands for the missing step of the last stack."""
+    x = run_group(state, PRE, features).detach()
+    if len(x) % 2:
+        x = torch.cat([x, pad[None]])
+    x = run_group(state, POST, x.reshape(len(x) // 2, 2 * UNITS))
+    g = run_group(state, PREDICTION, state["prediction.embed.weight"].double()[tokens])
+    return [linear(state, "joint_enc", x).detach(), linear(state, "joint_pred", g).detach()]
+
+
+def as_torch(checkpoint: HardwareCheckpoint) -> State:
+    return {name: torch.tensor(array) for name, array in checkpoint.state.items()}
+
+
+@pytest.mark.parametrize("groups", [GROUPS, (PRE, POST), (PREDICTION,)], ids=["all", "encoder", "prediction"])
+@pytest.mark.parametrize("steps", [12, 13])
+def test_folded_equals_normalised(tmp_path: Path, seed: int, groups: tuple[str, ...], steps: int) -> None:
+    random = np.random.default_rng(seed)
+    original: State = {}
+
+    def change(c: dict[str, Any]) -> None:
+        c["state_dict"] = normalised(c["state_dict"], groups, random)
+        original.update(c["state_dict"])
+
+    checkpoint = load_hardware(saved(tmp_path, change))
+    assert checkpoint.batch_norm
+    assert list(checkpoint.state) == list(load_hardware(DEMO).state)
+    features = torch.tensor(random.normal(size=(steps, 240)))
+    tokens = torch.tensor(random.integers(0, 255, 7))
+    truth = outputs(original, torch.zeros(UNITS, dtype=torch.float64), features, tokens)
+    pad = torch.tensor(checkpoint.post_pad, dtype=torch.float64)
+    ours = outputs(as_torch(checkpoint), pad, features, tokens)
+    for mine, theirs in zip(ours, truth, strict=True):
+        assert theirs.abs().max() > 1
+        # Folded weights are rounded to float32 once.
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=2e-5 * float(theirs.abs().max()))
+    if PRE in groups:
+        assert pad.abs().min() > 0
+        if steps % 2:
+            # A pad of plain zeros, the mistake this guards against, is far off.
+            wrong = outputs(as_torch(checkpoint), torch.zeros(UNITS, dtype=torch.float64), features, tokens)
+            assert (wrong[0][-1] - truth[0][-1]).abs().max() > 1e-2
+    else:
+        assert not pad.any()
+
+
+def edited(tmp_path: Path, edit: Any) -> Path:
+    def change(c: dict[str, Any]) -> None:
+        c["state_dict"] = normalised(c["state_dict"], GROUPS, np.random.default_rng(1))
+        edit(c["state_dict"])
+
+    return saved(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (f"{PRE}.batch_norms.1.weight", torch.cat([torch.zeros(1), torch.ones(63)]), "scale of 0.*units 0"),
+        (f"{PRE}.batch_norms.0.running_var", torch.full((64,), -1.0), "variance is negative"),
+        (f"{POST}.batch_norms.1.bias", torch.full((64,), float("nan")), "holds NaN"),
+        (f"{PREDICTION}.batch_norms.0.weight", torch.full((64,), 3e38), "with batch normalisation folded in"),
+        (f"{PRE}.batch_norms.1.weight", torch.full((64,), 1e-44), "the pad of the time stack"),
+        (f"{POST}.batch_norms.0.bias", torch.zeros(63), r"misshapen: encoder.post_rnn.batch_norms.0.bias"),
+        (f"{POST}.batch_norms.2.bias", torch.zeros(64), "unexpected: encoder.post_rnn.batch_norms.2.bias"),
+        (f"{POST}.batch_norms.0.bias", None, "missing: encoder.post_rnn.batch_norms.0.bias"),
+        (f"{POST}.lstms.0.weight_hh_l0", None, "missing: encoder.post_rnn.lstm.weight_hh_l0"),
+    ],
+)
+def test_faults(tmp_path: Path, name: str, value: torch.Tensor | None, message: str) -> None:
+    def edit(state: State) -> None:
+        if value is None:
+            del state[name]
+        else:
+            state[name] = value
+
+    with pytest.raises(BadInput, match="(?s)" + message):
+        load_hardware(edited(tmp_path, edit))
+
+
+def test_scale_of_zero_elsewhere_is_fine(tmp_path: Path) -> None:
+    def edit(state: State) -> None:
+        state[f"{PRE}.batch_norms.0.weight"] = torch.zeros(64)
+
+    checkpoint = load_hardware(edited(tmp_path, edit))
+    assert not checkpoint.state[f"{PRE}.lstm.weight_ih_l1"].any()
