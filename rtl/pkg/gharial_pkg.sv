@@ -117,4 +117,70 @@ package gharial_pkg;
     logic [CellAddrW-1:0] cell_destination;  // c of the destination slot; destination of I16
   } vec_job_t;
 
+  // What all blocks need of the current program's header.
+  typedef struct packed {
+    logic [15:0] predict_first, predict_count;
+    logic [15:0] encode_first, encode_count;
+    logic [15:0] joint_first, joint_count;
+    logic [15:0] feature_units;  // activation units a feature vector
+    logic [2:0] vectors;  // feature vectors of a full step
+    logic [15:0] feature_unit;  // scratch unit of the first
+    logic [15:0] scratch_units;
+    logic [15:0] enc_a_units, enc_c_units, pred_a_units, pred_c_units;
+    logic [15:0] joint_enc_unit, joint_enc_units, joint_pred_unit, joint_pred_units;
+    logic [15:0] classes, blank;
+    logic [3:0] logit_bits;
+    logic [15:0] sum_groups;
+    logic [15:0] tokens;
+    // Spaces in the units that instructions use.
+    logic [23:0] tiles;
+    logic [15:0] scale_groups, bias_groups;
+    logic [31:0] embed_units;
+  } header_t;
+
+  // One entry of an ENCODE, DECODE or GREEDY command, checked, addresses physical: from the host block through the encode thread to the decode thread.
+  typedef struct packed {
+    command_e operation;
+    logic last;  // of its command
+    // Encoder.
+    logic scratch_bank;  // where its features lie
+    logic [2:0] vectors;
+    logic enc_reset;  // zero the encoder slot first
+    logic [ActAddrW-1:0] enc_act;
+    logic [CellAddrW-1:0] enc_cell;
+    logic bank;
+    // Prediction network.
+    logic start;  // zero states and input (DECODE kind start, GREEDY with reset)
+    logic token_valid;  // DECODE kind token
+    logic [15:0] token;
+    logic no_joint;
+    logic [ActAddrW-1:0] source_act, destination_act;
+    logic [CellAddrW-1:0] source_cell, destination_cell;
+    // Results.
+    logic [7:0] k;  // GREEDY: most symbols
+    logic [1:0] mode;
+    logic [2:0] named;
+    logic [3:0][15:0] named_class;
+    logic [15:0] temperature;
+    logic [63:0] result;  // byte address
+  } entry_t;
+
+  // How an entry ended.
+  typedef struct packed {
+    logic last;
+    fault_e fault;
+    unit_e unit;
+    logic [31:0] detail;
+    logic [15:0] predictions;
+    logic [15:0] joints;
+  } entry_done_t;
+
+  // Work of the slot engine.
+  typedef enum logic [1:0] {
+    SlotZero    = 2'd0,
+    SlotCopy    = 2'd1,
+    SlotSave    = 2'd2,
+    SlotRestore = 2'd3
+  } slot_op_e;
+
 endpackage
