@@ -95,6 +95,51 @@ class DeviceError(GharialError):
         return "\n".join([_one_line(head), ", ".join(facts)] if facts else [_one_line(head)])
 
 
+class LinkError(DeviceError):
+    """The way to the device does not work: it reads all ones or zeros, or what comes back contradicts itself."""
+
+
+class DeviceTimeout(DeviceError):
+    """A device did not get done within its limit. `unit` is what stands still, as status and counters show it."""
+
+
+class CommandFailed(DeviceError):
+    """A device refused a command, or failed in it.
+
+    Args:
+        what: what happened and what can be done about it.
+        code: the fault's number (gharial.isa.faults.Fault).
+        unit: hardware unit that saw it.
+        detail: the fault's further word.
+        fault: the fault's name.
+        entry: index of the batch's entry at fault.
+        lost_encoder: encoder slots that hold nothing any more, or may not; reset or restore them before use.
+        lost_prediction: the same of prediction slots.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        code: int | None = None,
+        unit: str | None = None,
+        detail: int | str | None = None,
+        *,
+        fault: str = "",
+        entry: int | None = None,
+        lost_encoder: tuple[int, ...] = (),
+        lost_prediction: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(what, code, unit, detail)
+        self.fault = fault
+        self.entry = entry
+        self.lost_encoder = lost_encoder
+        self.lost_prediction = lost_prediction
+
+
+class BadRequest(GharialError, ValueError):
+    """A call that a device would refuse. It was found out before anything was sent, so nothing has changed."""
+
+
 def _one_line(value: object) -> str:
     """Text of `value` with every run of white space made one space, so that an error stays within its three lines."""
     return " ".join(str(value).split())
