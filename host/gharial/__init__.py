@@ -1,4 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gharial: an open accelerator for streaming LSTM speech recognition, and the host software that drives it."""
+"""Gharial: an open accelerator for streaming LSTM speech recognition, and the host software that drives it.
+
+    import gharial
+
+    with gharial.load() as recogniser:                    # the demo model on the emulated device
+        print(recogniser.transcribe("talk.wav").text)
+
+- `load(model, device)`: a `Recogniser`, which transcribes recordings and opens streams (`Stream`) of live audio.
+- `Transcript`, `Token`, `Word`: what it gives.
+- `compile_model(checkpoint, config)`: a `Program` for one hardware configuration.
+- `GharialError`, `BadInput`, `DeviceError`: what any of it raises on purpose.
+
+Everything is imported when it is first used, so that `import gharial` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gharial.errors import BadInput, DeviceError, GharialError
+    from gharial.model import compile_model
+    from gharial.program import Program
+    from gharial.recognise import Recogniser, Stream, Token, Transcript, Word, load
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "BadInput",
+    "DeviceError",
+    "GharialError",
+    "Program",
+    "Recogniser",
+    "Stream",
+    "Token",
+    "Transcript",
+    "Word",
+    "__version__",
+    "compile_model",
+    "load",
+]
+
+_HOMES = {
+    "gharial.errors": ("BadInput", "DeviceError", "GharialError"),
+    "gharial.model": ("compile_model",),
+    "gharial.program": ("Program",),
+    "gharial.recognise": ("Recogniser", "Stream", "Token", "Transcript", "Word", "load"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gharial' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

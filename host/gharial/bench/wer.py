@@ -59,6 +59,7 @@ def bench_wer(
     features: Callable[[Path], np.ndarray],
     text: Callable[[Sequence[int]], str],
     quiet: bool = False,
+    limit: int | None = None,
 ) -> dict[str, Any]:
     """Decode a set greedily with both models and compare them with the references and with each other.
 
@@ -74,6 +75,7 @@ def bench_wer(
         features: feature vectors of a recording, given its file.
         text: text of a list of token ids.
         quiet: no progress bar; there is none either where standard error is not a terminal.
+        limit: only so many utterances from the start of the set; None for all.
 
     Returns:
         set, model, utterances, words; errors_float, errors_int; wer_float, wer_int (fractions, see `word_error_rate`);
@@ -84,7 +86,7 @@ def bench_wer(
         BadInput: the set or a recording cannot be used.
         GharialError: a model did not give one class an evaluation.
     """
-    utterances = read_set(set_dir)
+    utterances = read_set(set_dir)[:limit]
     scored = [
         _score(utterance, float_model, integer_model, features, text)
         for utterance in tqdm(utterances, set_dir.name, unit="utt", disable=True if quiet else None)

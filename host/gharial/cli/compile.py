@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gharial compile`: a hardware checkpoint to a program for one hardware configuration."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gharial.cli import terminal
+from gharial.cli.paths import check_output
+
+if TYPE_CHECKING:
+    from gharial.program import Program
+
+NAME = "compile"
+
+_EPILOG = """\
+examples:
+  gharial compile model.hw.pt -o model.gprog
+  gharial compile model.hw.pt -o model.gprog --config u50 --calibrate recordings/
+
+Activation ranges are measured on recordings of speech: those of the folder that --calibrate names (WAV, FLAC, OGG or
+MP3, some minutes in all, like what the model will hear), else a dozen that ship with the package.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        NAME,
+        help="compile a checkpoint for a hardware configuration",
+        description="Quantise a hardware checkpoint and compile it for one hardware configuration.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("checkpoint", metavar="CKPT", help="hardware checkpoint (.hw.pt)")
+    parser.add_argument("-o", "--output", metavar="PROGRAM", required=True, help="program file to write (.gprog)")
+    parser.add_argument("--config", metavar="NAME", help="hardware configuration; default: the smallest that holds it")
+    parser.add_argument("--calibrate", metavar="DIR", type=Path, help="folder of recordings to measure ranges with")
+    parser.add_argument("--weights", choices=("int8", "int4"), default="int8", help="type of the weights (int8)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object that says what was made")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile, write, say what was made."""
+    from gharial.errors import BadInput
+    from gharial.isa.configs import config as configuration
+    from gharial.model import compile_model
+    from gharial.program import describe
+
+    if args.weights != "int8":
+        raise BadInput("weights of this type are not part of this version yet", "--weights", args.weights, "int8")
+    config = configuration(args.config) if args.config is not None else None
+    check_output(args.output, args.checkpoint)
+    progress = terminal.Progress("calibrating", enabled=not args.json)
+    try:
+        program = compile_model(args.checkpoint, config, args.calibrate, progress)
+    finally:
+        progress.close()
+    program.write(args.output)
+    facts = describe(args.output)
+    if args.json:
+        terminal.emit_json(facts)
+    else:
+        terminal.emit(_summary(args.output, program, facts))
+    return 0
+
+
+def _summary(output: str, program: Program, facts: dict[str, Any]) -> str:
+    model, config = facts["model"], facts["config"]
+    lines = [
+        f"{output}: {facts['bytes']:,} bytes",
+        f"  model {model['name']}, {model['parameters']:,} parameters, for {config['name']} ({config['stands_for']})",
+        "  space             bytes    capacity",
+    ]
+    for name, entry in facts["sections"].items():
+        if entry["capacity"]:
+            lines.append(f"  {name:<12} {entry['bytes']:>10,}  {entry['capacity']:>10,}  {entry['percent']:5.1f} %")
+    slots = ", ".join(f"{entry['slots']:,} {kind}" for kind, entry in facts["slots"].items())
+    lines.append(f"  state slots: {slots}")
+    return "\n".join(lines)

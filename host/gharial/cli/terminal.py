@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard output and error of the command line: results go to one, all that is said about them to the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+_PREFIX = "gharial: "
+
+
+def prepare() -> None:
+    """Let file names that are not valid text through as the bytes they are, and no character stop the output."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
+
+
+def emit(text: str, end: str = "\n") -> None:
+    """A result, at once, to standard output."""
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def emit_json(value: Any) -> None:
+    """A result as one line of JSON. ASCII alone, so that it is valid whatever a file's name holds."""
+    emit(json.dumps(value, allow_nan=False))
+
+
+def say(text: str) -> None:
+    """A remark on standard error; nothing where that is closed."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+
+
+def note(text: str) -> None:
+    """A remark that the user need not act on."""
+    say(f"{_PREFIX}note: {text}")
+
+
+def error(problem: object) -> None:
+    """An error of one to three lines."""
+    say(f"{_PREFIX}{problem}")
+
+
+def silence_stdout() -> None:
+    """Send whatever is still buffered nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Progress:
+    """A line on a terminal that tells how far something is; nothing where standard error is no terminal.
+
+    Args:
+        what: what is being done.
+        enabled: False for a line that is never shown.
+    """
+
+    def __init__(self, what: str, enabled: bool = True) -> None:
+        self._what = what
+        self._shown = enabled and sys.stderr is not None and sys.stderr.isatty()
+        self._drawn = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` are done."""
+        if self._shown:
+            sys.stderr.write(f"\r{self._what}: {done}/{total}")
+            sys.stderr.flush()
+            self._drawn = True
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gharial transcribe`: recordings, or audio from standard input, to text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gharial.cli import terminal
+from gharial.errors import BadInput, GharialError
+
+if TYPE_CHECKING:
+    from gharial.audio import AudioSource
+    from gharial.recognise import Recogniser, Stream, Token, Transcript
+
+NAME = "transcribe"
+
+_EPILOG = """\
+examples:
+  gharial transcribe talk.wav
+  gharial transcribe --json *.flac > transcripts.jsonl
+  gharial transcribe --model model.hw.pt --device emulator:u50 talk.wav
+  gharial transcribe --format srt talk.wav > talk.srt
+  arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -
+
+Files can be of any format, rate and channel count that libsndfile reads. '-' reads 16 kHz mono s16le samples without
+a header from standard input. With several files each line begins with the file's name. A file that cannot be used is
+reported, and the others are transcribed all the same; the exit code is then 2 (1 where the device failed).
+"""
+
+_FORMATS = ("text", "json", "srt", "vtt", "ctm")
+_DECODERS = ("greedy", "beam")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        NAME,
+        help="transcribe recordings or standard input",
+        description="Transcribe recordings, or raw audio from standard input.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="audio file; '-' for standard input")
+    parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
+    parser.add_argument("--device", metavar="D", default="emulator", help="device (emulator); see gharial devices")
+    parser.add_argument("--decoder", choices=_DECODERS, default="greedy", help="how the text is looked for (greedy)")
+    parser.add_argument("--format", choices=_FORMATS, help="what to print (text)")
+    parser.add_argument("--json", action="store_true", help="the same as --format json: one object a file, on a line")
+    parser.add_argument("--stream", action="store_true", help="print text as soon as it is known, file by file")
+    parser.add_argument("--streams", metavar="N", type=int, help="most files at a time (16)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Transcribe."""
+    form = _format(args)
+    if args.files.count("-") > 1:
+        raise BadInput("standard input can be read once", "-", found=f"{args.files.count('-')} times")
+    if "-" in args.files and sys.stdin is None:
+        raise BadInput("standard input is closed", "-", expected="s16le mono samples at 16 kHz")
+    if "-" in args.files and sys.stdin.isatty():
+        raise BadInput(
+            "standard input is a terminal",
+            "-",
+            expected="s16le mono samples at 16 kHz",
+            remedy="arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -",
+        )
+    from gharial.recognise import load
+
+    progress = terminal.Progress("compiling the model, recordings measured")
+    try:
+        recogniser = load(args.model, args.device, decoder=args.decoder, progress=progress, note=terminal.note)
+    finally:
+        progress.close()
+    with recogniser:
+        printer = _Printer(form, args.stream, named=len(args.files) > 1)
+        audio = [_audio(recogniser, file) for file in args.files]
+        outcomes: Iterable[Transcript | GharialError]
+        if args.stream:
+            outcomes = (
+                _streamed(recogniser, file, item, printer) for file, item in zip(args.files, audio, strict=True)
+            )
+        else:
+            outcomes = recogniser.transcribe_many(audio, args.streams)
+        return _report(args.files, outcomes, printer)
+
+
+def _format(args: argparse.Namespace) -> str:
+    """The format asked for, held against the other options."""
+    if args.json and args.format not in (None, "json"):
+        raise BadInput("--json and --format contradict each other", found=f"--format {args.format}")
+    form = "json" if args.json else args.format or "text"
+    if form in ("srt", "vtt") and len(args.files) > 1:
+        raise BadInput(f"{form} holds one recording", found=f"{len(args.files)} files", remedy="give one at a time")
+    if form in ("srt", "vtt", "ctm") and args.stream:
+        raise BadInput(f"{form} is written at the end of a recording", found="--stream", remedy="leave out --stream")
+    return str(form)
+
+
+def _audio(recogniser: Recogniser, file: str) -> str | AudioSource:
+    """What to transcribe for a name on the command line."""
+    if file != "-":
+        return file
+    from gharial.audio import SAMPLE_RATE, open_raw
+
+    rate = recogniser.front_end.sample_rate
+    if rate != SAMPLE_RATE:
+        raise BadInput("the model takes another rate than standard input has", "-", f"{rate} Hz", f"{SAMPLE_RATE} Hz")
+    return open_raw(sys.stdin.buffer)
+
+
+def _streamed(
+    recogniser: Recogniser, file: str, audio: str | AudioSource, printer: _Printer
+) -> Transcript | GharialError:
+    """Transcribe one recording, printing text as it becomes known."""
+    from gharial.audio import open_audio
+
+    try:
+        source = open_audio(audio, recogniser.front_end.sample_rate) if isinstance(audio, str) else audio
+        with source, recogniser.stream() as stream:
+            for block in source.blocks():
+                printer.partial(file, stream.push(block), stream)
+            transcript = stream.finish()
+            printer.partial(file, stream.take(), stream)
+        return replace(transcript, notes=tuple(source.notes))
+    except GharialError as error:
+        return error
+    finally:
+        printer.end_line()
+
+
+def _report(files: list[str], outcomes: Iterable[Transcript | GharialError], printer: _Printer) -> int:
+    """Print the outcomes in order as they come; the exit code."""
+    codes = set()
+    for file, outcome in zip(files, outcomes, strict=True):
+        if isinstance(outcome, GharialError):
+            text = str(outcome)
+            # An error of the device does not know which file it hit.
+            terminal.error(text if isinstance(outcome, BadInput) else f"{file}: {text}")
+            codes.add(outcome.exit_code)
+        else:
+            for note in outcome.notes:
+                terminal.note(f"{file}: {note}")
+            printer.result(file, outcome)
+    return min(codes, default=0)  # a failed device, 1, says more than a bad file, 2
+
+
+class _Printer:
+    """Transcripts on standard output.
+
+    Args:
+        form: format.
+        streaming: whether text is printed before a transcript is complete.
+        named: whether lines of text begin with the file's name.
+    """
+
+    def __init__(self, form: str, streaming: bool, named: bool) -> None:
+        self._form = form
+        self._streaming = streaming
+        self._named = named
+        self._shown: str | None = None  # of the line that is being written
+
+    def partial(self, file: str, tokens: list[Token], stream: Stream) -> None:
+        """New tokens of a stream."""
+        if self._form == "json":
+            if tokens:
+                from gharial.recognise.transcript import token_json
+
+                new = [token_json(token) for token in tokens]
+                facts = {"file": file, "partial": True, "text": stream.text, "tokens": new}
+                terminal.emit_json(facts | {"audio_s": round(stream.audio_s, 6)})
+            return
+        if self._shown is None:
+            self._shown = ""
+            terminal.emit(self._prefix(file), end="")
+        text = stream.text
+        terminal.emit(text[len(self._shown) :], end="")
+        self._shown = text
+
+    def end_line(self) -> None:
+        """End the line that is being written, if one is."""
+        if self._shown is not None:
+            self._shown = None
+            terminal.emit("")
+
+    def result(self, file: str, transcript: Transcript) -> None:
+        """A finished transcript."""
+        from gharial.recognise.subtitles import ctm, srt, vtt
+
+        if self._form == "json":
+            terminal.emit_json(transcript.as_json(file))
+        elif self._form == "srt":
+            terminal.emit(srt(transcript), end="")
+        elif self._form == "vtt":
+            terminal.emit(vtt(transcript), end="")
+        elif self._form == "ctm":
+            terminal.emit(ctm(transcript, file), end="")
+        elif not self._streaming:
+            terminal.emit(self._prefix(file) + transcript.text)
+
+    def _prefix(self, file: str) -> str:
+        return f"{file}: " if self._named else ""

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models as the host sees them: opened from a checkpoint or a program, with front end and vocabulary.
+
+- `open_model(model, config)`: a verified program from whatever file was named; checkpoints are compiled and cached.
+- `front_end(program)`: the feature settings that the program's network was trained with.
+- `vocabulary(program)`: text of its tokens.
+"""
+
+from gharial.model.opening import compile_model, demo_model, front_end, is_program, open_model, vocabulary
+from gharial.model.vocabulary import Detokeniser, Vocabulary
+
+__all__ = [
+    "Detokeniser",
+    "Vocabulary",
+    "compile_model",
+    "demo_model",
+    "front_end",
+    "is_program",
+    "open_model",
+    "vocabulary",
+]

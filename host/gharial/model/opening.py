@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the name of a model to its program, and what the host needs of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from gharial import __version__
+from gharial.checkpoint import load_hardware
+from gharial.checkpoint.torchzip import open_regular
+from gharial.compiler.calibrate import calibrate, calibration_files
+from gharial.compiler.compile import check_size, compile_checkpoint
+from gharial.errors import BadInput
+from gharial.features import FeatureSpec
+from gharial.isa.configs import Config, configs
+from gharial.isa.configs import config as configuration
+from gharial.model.cache import cached, digest
+from gharial.model.vocabulary import Vocabulary
+from gharial.program import Program
+from gharial.program.container import MAGIC
+
+# Packages whose code decides what a program is; `isa` carries the configurations as well.
+_COMPILER = ("audio", "checkpoint", "compiler", "features", "floating", "isa", "program")
+
+
+def demo_model() -> Path:
+    """The hardware checkpoint that ships with the package."""
+    return Path(str(files("gharial"))) / "data" / "demo" / "demo-small.hw.pt"
+
+
+def is_program(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like a compiled program; a file that cannot be read does if its name says so."""
+    try:
+        with open_regular(os.fspath(path)) as file:
+            head = file.read(len(MAGIC))
+    except BadInput:
+        head = b""
+    return head == MAGIC or (not head and os.fspath(path).endswith(".gprog"))
+
+
+def compile_model(
+    model: str | os.PathLike[str],
+    config: Config | str | None = None,
+    calibration: Path | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Program:
+    """Compile a hardware checkpoint.
+
+    Args:
+        model: the checkpoint.
+        config: hardware configuration to compile for, or its name; None for the smallest that holds the model.
+        calibration: folder of recordings to measure activation ranges with; None for the shipped ones.
+        progress: called with the number of calibration recordings done and of all.
+
+    Returns:
+        The program; its method `write` makes a file of it.
+
+    Raises:
+        BadInput: the checkpoint or the folder cannot be used, or the model does not fit (bytes needed and there).
+    """
+    if isinstance(config, str):
+        config = configuration(config)
+    if is_program(model):
+        raise BadInput(
+            "this is a program, compiled already", os.fspath(model), expected="a hardware checkpoint (.hw.pt)"
+        )
+    checkpoint = load_hardware(model)
+    # Before the minutes that calibration may take.
+    check_size(checkpoint, config or _largest())
+    total = len(calibration_files(calibration))
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total)
+
+    return compile_checkpoint(checkpoint, config, calibrate(checkpoint, calibration, count))
+
+
+def open_model(
+    model: str | os.PathLike[str] | None = None,
+    config: Config | None = None,
+    *,
+    calibration: Path | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    note: Callable[[str], object] | None = None,
+) -> Program:
+    """The verified program of a model.
+
+    A checkpoint is compiled and kept in the user's cache folder under a digest of the checkpoint, the calibration
+    recordings, the configuration and the compiler's own code.
+
+    Args:
+        model: a hardware checkpoint or a program; its content decides. None for the shipped demo model.
+        config: the configuration of the device it is for; None for a program's own, or the smallest that holds a
+            checkpoint.
+        calibration: folder of recordings to calibrate a checkpoint with; None for the shipped ones.
+        progress: as in `compile_model`; not called where nothing is compiled.
+        note: called with a sentence about a cache that could not be used.
+
+    Raises:
+        BadInput: the file cannot be used, is a program for another configuration, or does not fit.
+    """
+    path = os.fspath(demo_model() if model is None else model)
+    if is_program(path):
+        if calibration is not None:
+            raise BadInput("a program has been calibrated already", path, remedy="leave out the calibration folder")
+        program = Program.read(path)
+        if config is not None and config.config_id != program.config.config_id:
+            raise BadInput(
+                "the program is for another configuration than the device",
+                path,
+                program.config.name,
+                config.name,
+                f"compile it for this device: gharial compile CKPT -o PROGRAM --config {config.name}",
+            )
+        return program
+    with open_regular(path) as file:
+        source = hashlib.file_digest(file, "sha256").digest()
+    key = digest(_dependencies(source, config, calibration))
+    return cached(
+        key,
+        source.hex(),
+        lambda: compile_model(path, config, calibration, progress),
+        note or (lambda _: None),
+    )
+
+
+def _dependencies(source: bytes, config: Config | None, calibration: Path | None) -> Iterator[tuple[str, bytes]]:
+    """All that a compiled program depends on."""
+    yield "checkpoint", source
+    yield "configuration", b"" if config is None else f"{config.name} {config.config_id}".encode()
+    yield "compiler", f"{__version__} {_compiler_digest()}".encode()
+    yield "numpy", np.__version__.encode()  # calibration is in float
+    for path in calibration_files(calibration):
+        with open_regular(os.fspath(path)) as file:
+            yield "recording", hashlib.file_digest(file, "sha256").digest()
+
+
+def _largest() -> Config:
+    """The largest configuration that is picked by itself."""
+    return [config for config in configs().values() if config.automatic][-1]
+
+
+@cache
+def _compiler_digest() -> str:
+    """Digest of the compiler's own code, so that a program made by another state of it is not taken for this one's."""
+    package = Path(str(files("gharial")))
+    sources = [path for name in _COMPILER for path in (package / name).rglob("*") if path.suffix in (".py", ".yaml")]
+    return digest((path.relative_to(package).as_posix(), path.read_bytes()) for path in sorted(sources))
+
+
+def front_end(program: Program) -> FeatureSpec:
+    """The front end that a program's network was trained with, without dither.
+
+    Raises:
+        BadInput: the mel statistics are missing or do not fit, or a setting is out of range.
+    """
+    settings = program.manifest["features"]
+    mels = settings["n_mels"]
+    statistics = {name: program.array(name, np.dtype("<f8")).astype(np.float64) for name in ("melmeans", "melvars")}
+    for name, values in statistics.items():
+        if len(values) != mels:
+            raise BadInput(f"{name} does not fit", program.where, f"{len(values)} values", mels)
+    try:
+        spec = FeatureSpec(
+            sample_rate=settings["sample_rate"],
+            window=settings["window"],
+            hop=settings["hop"],
+            n_fft=settings["n_fft"],
+            n_mels=mels,
+            stacking=settings["stacking"],
+            subsampling=settings["subsampling"],
+            melalpha=float(settings["melalpha"]),
+            melmeans=statistics["melmeans"],
+            melvars=statistics["melvars"],
+        )
+    except BadInput as error:
+        raise BadInput(error.what, f"{program.where}: {error.where}", error.found, error.expected) from error
+    if spec.vector_size != settings["count"]:
+        raise BadInput("features a vector", program.where, settings["count"], f"{spec.vector_size} by the settings")
+    return spec
+
+
+def vocabulary(program: Program) -> Vocabulary:
+    """Text of a program's tokens.
+
+    Raises:
+        BadInput: the SentencePiece model is missing or does not fit.
+    """
+    tokens = program.header["classes"] - 1
+    blank = program.manifest["decoding"]["blank"]
+    if blank != tokens:
+        raise BadInput("blank is not the last class", program.where, blank, tokens)
+    return Vocabulary(program.section("sentencepiece"), tokens, program.where)

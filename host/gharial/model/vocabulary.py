@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text of token ids: the SentencePiece model of a program, and streaming detokenisation on top of it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+
+import sentencepiece
+
+from gharial.checkpoint.sentencepiece_model import count_pieces
+from gharial.errors import BadInput
+
+WORD_MARK = "▁"  # U+2581, SentencePiece's sign for a space
+
+_SPACES = re.compile(" +")
+
+
+class Vocabulary:
+    """What each token of a model stands for.
+
+    Args:
+        model: bytes of a SentencePiece `.model` file; not trusted.
+        tokens: tokens the network has, blank not counted.
+        where: name of the program or checkpoint, for errors.
+
+    Raises:
+        BadInput: the bytes are no SentencePiece model, or one of another number of pieces.
+    """
+
+    def __init__(self, model: bytes, tokens: int, where: str) -> None:
+        where = f"{where}: sentencepiece"
+        # Counted without SentencePiece first: its parser is not made for bytes from anywhere.
+        pieces = count_pieces(model, where)
+        if pieces != tokens:
+            raise BadInput("the SentencePiece model does not fit the output layer", where, pieces, f"{tokens} pieces")
+        try:
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            self._pieces = [_piece(processor, token) for token in range(tokens)]
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise BadInput("the SentencePiece model cannot be used", where, error) from error
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def piece(self, token: int) -> str | int:
+        """Text of a token by itself, a space where it has a word mark; an int for a piece that is a lone byte."""
+        return self._pieces[token]
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """Text of a sequence of tokens from its start: words with one space between, none around."""
+        detokeniser = Detokeniser(self)
+        return "".join([detokeniser.push(token) for token in tokens]).strip()
+
+
+class Detokeniser:
+    """Text of one stream's tokens, one token at a time.
+
+    The text that the tokens of a stream add, joined and stripped, is `Vocabulary.text` of them all: how they came makes
+    no difference. A word mark right behind another gives no second space. Of a character spelled in single bytes the
+    last byte's token brings the whole character; bytes that form no character become U+FFFD, and those that a stream
+    leaves unfinished at its end are dropped.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._after_space = False
+
+    def push(self, token: int) -> str:
+        """Text that the token adds; with a space in front where it begins a word, the first of the stream included."""
+        piece = self._vocabulary.piece(token)
+        if isinstance(piece, int):
+            added = self._decoder.decode(bytes([piece]))
+        else:
+            # What is still held of a broken character comes out in front.
+            added = self._decoder.decode(b"", final=True) + piece
+        added = _SPACES.sub(" ", added)
+        if self._after_space:
+            added = added.removeprefix(" ")
+        if added:
+            self._after_space = added.endswith(" ")
+        return added
+
+
+def _piece(processor: sentencepiece.SentencePieceProcessor, token: int) -> str | int:
+    if processor.is_control(token):
+        return ""
+    if processor.is_unknown(token):
+        return str(processor.decode([token]))
+    piece = str(processor.id_to_piece(token))
+    if processor.is_byte(token):
+        return int(piece[1:-1], 16)  # "<0xE2>"
+    return piece.replace(WORD_MARK, " ")

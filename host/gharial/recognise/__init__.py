@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speech to text: a model on a device, streams of audio, transcripts.
+
+- `load(model, device)`: a `Recogniser`.
+- `Recogniser.transcribe(audio)`, `.transcribe_many(...)`: recordings.
+- `Recogniser.stream()`: a `Stream` of live audio.
+- `Transcript`, `Token`, `Word`: what comes out; `gharial.recognise.subtitles` writes it for other programs.
+"""
+
+from gharial.recognise.recogniser import DECODERS, Recogniser, load
+from gharial.recognise.stream import Stream
+from gharial.recognise.transcript import Token, Transcript, Word
+
+__all__ = ["DECODERS", "Recogniser", "Stream", "Token", "Transcript", "Word", "load"]

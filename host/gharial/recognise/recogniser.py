@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model on a device, ready to recognise speech."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gharial.devices.base import Device
+from gharial.devices.open import DEFAULT, device_config, open_device
+from gharial.driver import Driver
+from gharial.errors import BadInput, GharialError
+from gharial.model import front_end, open_model, vocabulary
+from gharial.program import Program
+from gharial.recognise.engine import Engine
+from gharial.recognise.files import Audio, transcribe_all
+from gharial.recognise.stream import Stream
+from gharial.recognise.transcript import Transcript
+
+DECODERS = ("greedy",)
+
+_MICROSECOND = 6  # digits of a time: 3 * 0.06 is to read 0.18
+
+
+class Recogniser:
+    """A program on an open device.
+
+    Close it after use, or use it in a `with` statement. Not for use from several threads at once: a server gives all
+    calls to one thread.
+
+    Args:
+        program: the model.
+        device: name of the device (`gharial devices` lists them).
+        decoder: how the best text is looked for: "greedy".
+        head_offset_s: taken from the start of every token's time.
+        tail_offset_s: taken from its end.
+
+    Raises:
+        BadInput: the device or decoder is not known, or the program cannot be used on it.
+        DeviceError: the device failed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        device: str = DEFAULT,
+        *,
+        decoder: str = "greedy",
+        head_offset_s: float = 0.0,
+        tail_offset_s: float = 0.0,
+    ) -> None:
+        if decoder not in DECODERS:
+            planned = decoder == "beam"
+            what = "this decoder is not part of this version yet" if planned else "unknown decoder"
+            raise BadInput(what, found=decoder, expected=", ".join(DECODERS))
+        self.program = program
+        self.decoder = decoder
+        self.front_end = front_end(program)
+        self.vocabulary = vocabulary(program)
+        self.feature_bits: int = program.manifest["features"]["frac_bits"]
+        self.step_s = self.front_end.vector_seconds * program.header["vectors"]
+        self._offsets = head_offset_s, tail_offset_s
+        self._device = open_device(device, program.config, program.manifest)
+        self._driver = Driver(self._device, program)  # closes the device where it fails
+        self.engine = Engine(self._driver, program.manifest["decoding"]["max_symbols"])
+
+    @property
+    def device(self) -> Device:
+        """The device itself, which belongs to the driver; for traces and counters."""
+        return self._device
+
+    @property
+    def driver(self) -> Driver:
+        """The driver, for what is not recognition of speech."""
+        return self._driver
+
+    @property
+    def device_name(self) -> str:
+        """Name of the device, its configuration included."""
+        return self._device.name
+
+    @property
+    def free_streams(self) -> int:
+        """Streams that may still be opened at the same time."""
+        return self.engine.free
+
+    def stream(self) -> Stream:
+        """A new stream of audio.
+
+        Raises:
+            GharialError: the device has no place left.
+        """
+        return Stream(self)
+
+    def run(self) -> None:
+        """Work through everything that the streams have been fed, all of them together.
+
+        An error of the device shows where a stream that it hit is asked next.
+        """
+        self.engine.run()
+
+    def transcribe(self, audio: Audio) -> Transcript:
+        """Transcribe a recording.
+
+        Args:
+            audio: an audio file of any format and rate, an `AudioSource`, or samples (n,) at the model's rate, int16 or
+                float with full scale 1.
+
+        Raises:
+            BadInput: the audio cannot be used, or holds no samples.
+            GharialError: the device failed.
+        """
+        for outcome in transcribe_all(self, [audio], 1):
+            if isinstance(outcome, GharialError):
+                raise outcome
+            return outcome
+        raise AssertionError("an input without an outcome")
+
+    def transcribe_many(
+        self, audio: Iterable[Audio], streams: int | None = None
+    ) -> Iterator[Transcript | GharialError]:
+        """Transcribe recordings, several at a time.
+
+        Args:
+            audio: as for `transcribe`; taken one after the other as places come free.
+            streams: most recordings at a time; None for 16, or as many as the device has places for.
+
+        Returns:
+            An outcome for each, in the order given: its transcript, or the error that it ran into. One that fails does
+            not stop the others.
+        """
+        return transcribe_all(self, audio, streams)
+
+    def times(self, step: int) -> tuple[float, float]:
+        """Start and end in seconds of a token that encoder step `step` emitted, neither below 0."""
+        head, tail = self._offsets
+        start = max(0.0, round(step * self.step_s - head, _MICROSECOND))
+        return start, max(start, round((step + 1) * self.step_s - tail, _MICROSECOND))
+
+    def close(self) -> None:
+        """Let go of the device; may be called twice."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def load(
+    model: str | os.PathLike[str] | None = None,
+    device: str = DEFAULT,
+    *,
+    decoder: str = "greedy",
+    calibrate: str | os.PathLike[str] | None = None,
+    head_offset_s: float = 0.0,
+    tail_offset_s: float = 0.0,
+    progress: Callable[[int, int], object] | None = None,
+    note: Callable[[str], object] | None = None,
+) -> Recogniser:
+    """Open a model on a device.
+
+    Args:
+        model: a hardware checkpoint (compiled on the fly, and cached) or a program; None for the shipped demo model.
+        device: name of the device.
+        decoder: "greedy".
+        calibrate: folder of recordings to calibrate a checkpoint with; None for the shipped ones.
+        head_offset_s, tail_offset_s: taken from the start and the end of every token's time.
+        progress: called with the number of calibration recordings done and of all, where a checkpoint is compiled.
+        note: called with a sentence about a cache of compiled programs that could not be used.
+
+    Raises:
+        BadInput: the model or the device cannot be used, or the one does not fit the other.
+        DeviceError: the device failed.
+    """
+    folder = None if calibrate is None else Path(calibrate)
+    program = open_model(model, device_config(device), calibration=folder, progress=progress, note=note)
+    return Recogniser(program, device, decoder=decoder, head_offset_s=head_offset_s, tail_offset_s=tail_offset_s)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces as files."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+
+import numpy as np
+
+from gharial.errors import BadInput
+from gharial.program.container import write_atomically
+from gharial.trace.keys import decoder_layers, encoder_layers
+
+
+def write_trace(path: str | os.PathLike[str], tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a trace as a NumPy archive, whole or not at all; the same trace always gives the same bytes.
+
+    Raises:
+        BadInput: the path cannot be an output file.
+        GharialError: writing failed.
+    """
+    data = io.BytesIO()
+    np.savez_compressed(data, allow_pickle=False, **dict(tensors))
+    write_atomically(path, iter([data.getvalue()]))
+
+
+def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """The tensors of a trace file.
+
+    Raises:
+        BadInput: it cannot be read, or is no trace.
+    """
+    name = os.fspath(path)
+    try:
+        with np.load(name, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise _no_trace(name, "a single array")
+            arrays = {key: archive[key] for key in archive.files}
+    except FileNotFoundError:
+        raise BadInput("no such file", name) from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _no_trace(name, (str(error).split("\n") or [""])[0][:80]) from None
+    pre, post = encoder_layers(arrays)
+    needed = {
+        "features",
+        "joint_enc",
+        "joint",
+        "logits",
+        "lse",
+        "tokens",
+        "steps",
+        *pre,
+        *post,
+        *decoder_layers(arrays),
+    }
+    missing = sorted(needed - set(arrays))
+    if missing or not pre or not post:
+        raise _no_trace(name, f"no tensor {missing[0]}" if missing else "no encoder layers")
+    for key, array in arrays.items():
+        if array.ndim < 1 or array.dtype.kind != "i":
+            raise _no_trace(name, f"{key} of type {array.dtype} {array.shape}")
+    at = arrays["steps"]
+    steps = len(arrays["joint_enc"])
+    if at.ndim != 1 or at.shape != arrays["tokens"].shape or (at < 0).any() or (at >= steps).any():
+        raise _no_trace(name, "tokens at steps that there are not")
+    return arrays
+
+
+def _no_trace(name: str, found: str) -> BadInput:
+    return BadInput("this is no trace", name, found, "what gharial trace wrote")

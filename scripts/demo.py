@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Transcribe the shipped recordings on the emulated device, and say how well it went."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import jiwer
+
+import gharial
+from gharial.bench.manifest import Utterance, read_set
+from gharial.bench.words import word_count, word_errors
+
+_RED, _PLAIN = "\x1b[31m", "\x1b[0m"
+
+
+def marked(reference: str, transcript: str, colour: bool) -> str:
+    """The transcript with what is wrong marked: [heard] for another word or one too many, [-said] for one left out."""
+    said, heard = reference.split(), transcript.split()
+
+    def mark(word: str) -> str:
+        return f"{_RED}[{word}]{_PLAIN}" if colour else f"[{word}]"
+
+    if not said or not heard:
+        return " ".join([*(mark(f"-{word}") for word in said), *map(mark, heard)])
+    words: list[str] = []
+    for chunk in jiwer.process_words(" ".join(said), " ".join(heard)).alignments[0]:
+        if chunk.type == "equal":
+            words += heard[chunk.hyp_start_idx : chunk.hyp_end_idx]
+        elif chunk.type == "delete":
+            words += [mark(f"-{word}") for word in said[chunk.ref_start_idx : chunk.ref_end_idx]]
+        else:
+            words += [mark(word) for word in heard[chunk.hyp_start_idx : chunk.hyp_end_idx]]
+    return " ".join(words)
+
+
+def table(utterances: Sequence[Utterance], transcripts: Sequence[gharial.Transcript], colour: bool) -> list[str]:
+    """Lines of file, reference and transcript."""
+    rows = [("recording", "said", "transcript")]
+    rows += [
+        (utterance.name, utterance.transcript, marked(utterance.transcript, transcript.text, colour))
+        for utterance, transcript in zip(utterances, transcripts, strict=True)
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    lines = [f"  {name:<{widths[0]}}  {said:<{widths[1]}}  {heard}" for name, said, heard in rows]
+    lines.insert(1, "  " + "-" * max(map(len, lines)))
+    return lines
+
+
+def main() -> int:
+    utterances = read_set(Path(str(files("gharial"))) / "data" / "recordings")
+    print("Twelve recordings, the shipped demo model compiled to int8, the device emulated bit for bit on this CPU;")
+    print("driver, commands and rings are those of real hardware.\n")
+    with gharial.load() as recogniser:
+        started = time.perf_counter()
+        transcripts = []
+        for outcome in recogniser.transcribe_many([utterance.path for utterance in utterances]):
+            if isinstance(outcome, gharial.GharialError):
+                raise outcome
+            transcripts.append(outcome)
+        seconds = time.perf_counter() - started
+        device, program = recogniser.device, recogniser.program
+    print("\n".join(table(utterances, transcripts, sys.stdout.isatty())))
+    words = sum(word_count(utterance.transcript) for utterance in utterances)
+    pairs = zip(utterances, transcripts, strict=True)
+    errors = sum(word_errors(utterance.transcript, transcript.text) for utterance, transcript in pairs)
+    audio = sum(transcript.audio_s for transcript in transcripts)
+    config = program.config
+    print(f"""
+  [word] is wrong or too much, [-word] was left out
+  word error rate   {100 * errors / words:.1f} % ({errors} of {words} words; a tiny model of ten command words)
+  speed             {audio:.1f} s of audio in {seconds:.2f} s: {audio / seconds:.0f} times real time
+  device            {device.name} ({device.kind})
+  configuration     {config.name}: {config.rows} x {config.cols} products a cycle, stands for {config.stands_for}
+  model             {program.manifest["model"]["name"]}, {program.manifest["model"]["parameters"]:,} parameters
+
+Your own recording:   .venv/bin/gharial transcribe talk.wav""")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except gharial.GharialError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
