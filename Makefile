@@ -7,19 +7,19 @@ VENV_PYTHON := .venv/bin/python
 # More threads than one each would make the two test processes fight for the cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help demo test lint bench sim synth bitstream clean setup-run setup-test setup-lint
+.PHONY: help demo test lint bench sim synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth
 
 help:
 	@echo "make demo       transcribe the example recordings on the emulated device"
 	@echo "make test       run the tests"
 	@echo "make lint       check style, types and the tree"
 	@echo "make bench      measure speed and accuracy"
-	@echo "make sim        simulate the RTL (comes with the RTL)"
-	@echo "make synth      synthesise the RTL (comes with the RTL)"
+	@echo "make sim        list the benches of the RTL; BENCH=name runs one (CONFIG=, TEST=, WAVES=1)"
+	@echo "make synth      synthesise the RTL for ECP5 (TOP=, CONFIG=, ROUTE=1 for the clock rate)"
 	@echo "make bitstream  build a board's image (comes with the RTL)"
 	@echo "make clean      remove what was built, but not .venv"
 
-setup-run setup-test setup-lint: setup-%:
+setup-run setup-test setup-lint setup-sim setup-synth: setup-%:
 	@command -v $(PYTHON) >/dev/null || { echo "setup: Python: found no $(PYTHON), wanted 3.11 or newer;" \
 		"get it with: apt-get install python3 python3-venv python3-dev" >&2; exit 2; }
 	@$(PYTHON) scripts/setup.py $*
@@ -33,17 +33,25 @@ test: setup-test
 lint: setup-lint
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
-	@$(VENV_PYTHON) -m mypy host/
+	@$(VENV_PYTHON) -m mypy host/ scripts/rtl/
 	@$(VENV_PYTHON) scripts/gen_registers.py --check --markdown docs/registers.md
 	@$(VENV_PYTHON) scripts/check_tree.py
+	@$(VENV_PYTHON) -m scripts.rtl.lint
 
 bench: setup-run
 	@$(VENV_PYTHON) scripts/bench.py
 
-sim synth bitstream:
+sim: setup-sim
+	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \
+		$(if $(TEST),--test $(TEST)) $(BENCH)
+
+synth: setup-synth
+	@$(VENV_PYTHON) -m scripts.rtl.synth $(if $(CONFIG),--config $(CONFIG)) $(if $(filter 1,$(ROUTE)),--route) $(TOP)
+
+bitstream:
 	@echo "make $@: comes with the RTL, which is not here yet" >&2; exit 2
 
 clean:
 	rm -rf build dist host/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f host/gharial/isa/_registers.py host/gharial/isa/_configs.yaml host/gharial/devices/emulator/_engine*.so
-	find host scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find host scripts sim tests -name __pycache__ -type d -prune -exec rm -rf {} +

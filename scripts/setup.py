@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make or bring up to date the environment in .venv: `scripts/setup.py run|test|lint`.
+"""Make or bring up to date the environment in .venv: `scripts/setup.py run|test|lint|sim|synth`.
 
 Standard library only, and in syntax that Python 3.6 reads: a machine that lacks something must be told what, in one
 line, and not with a traceback. What was installed is remembered in a stamp inside .venv, so a run that has nothing to
@@ -25,7 +25,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 NEWER_NAMES = ["python3.{}".format(minor) for minor in range(OLDEST[1], OLDEST[1] + 6)]
-TARGETS = {"run": None, "test": "test", "lint": "lint"}  # target: extra of the package that it needs
+# target: extras of the package that it needs
+TARGETS = {
+    "run": [],
+    "test": ["test", "rtl", "synth"],
+    "lint": ["lint", "rtl"],
+    "sim": ["rtl"],
+    "synth": ["rtl", "synth", "route"],
+}
+SIMULATING = {"test", "sim"}  # these compile C++ when they run
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -65,8 +73,8 @@ def newer_python():
     return None
 
 
-def check_machine():
-    """Raise SetupError for the first thing that this Python or this machine lacks for building the package."""
+def check_machine(target):
+    """Raise SetupError for the first thing that this Python or this machine lacks for the package and `target`."""
     this = "python{}.{}".format(*sys.version_info[:2])
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         raise missing("module venv", "none in " + sys.executable, "one with pip", "apt-get install " + this + "-venv")
@@ -85,6 +93,10 @@ def check_machine():
     if trial.returncode != 0:
         why = first_error(trial.stdout.decode(errors="replace"))
         raise missing("C library headers", why, "a working " + compiler[0], "apt-get install libc6-dev")
+    if target in SIMULATING:
+        compiler = shlex.split(os.environ.get("CXX") or "g++")
+        if shutil.which(compiler[0]) is None:
+            raise missing("C++ compiler", "no " + compiler[0], "g++ 10 or newer", "apt-get install g++")
 
 
 def first_error(text):
@@ -221,12 +233,9 @@ def requirements(target):
 
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)
-    extra = TARGETS[target]
-    return (
-        project["build-system"]["requires"]
-        + project["project"]["dependencies"]
-        + (project["project"]["optional-dependencies"][extra] if extra else [])
-    )
+    extras = project["project"]["optional-dependencies"]
+    needed = project["build-system"]["requires"] + project["project"]["dependencies"]
+    return needed + [name for extra in TARGETS[target] for name in extras[extra]]
 
 
 def install(target, steps, began):
@@ -257,7 +266,7 @@ def setup(target):
     wanted = wanted_state()
     if not todo(target, read_stamp(), wanted):
         return
-    check_machine()
+    check_machine(target)
     lock = os.open(str(ROOT), os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another setup may be at work in this checkout: then use what it leaves

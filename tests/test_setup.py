@@ -63,7 +63,7 @@ def test_old_python_can_read_it() -> None:
 
 @pytest.mark.parametrize("args", [(), ("everything",), ("run", "test")])
 def test_usage(checkout: Path, tmp_path: Path, args: tuple[str, ...]) -> None:
-    assert "usage: scripts/setup.py run|test|lint" in refusal(run(checkout, *args, path=tmp_path))
+    assert "usage: scripts/setup.py run|test|lint|sim|synth" in refusal(run(checkout, *args, path=tmp_path))
 
 
 def test_old_python_alone(checkout: Path, tmp_path: Path) -> None:
@@ -91,6 +91,15 @@ def test_compiler_without_library_headers(checkout: Path, tmp_path: Path) -> Non
     executable(tmp_path / "bin" / "mycc", 'echo "stdin:2:10: fatal error: math.h: No such file" >&2; exit 1')
     line = refusal(run(checkout, "run", path=tmp_path / "bin", CC="mycc -m64"))
     assert "C library headers: found stdin:2:10: fatal error: math.h" in line and "libc6-dev" in line
+
+
+@pytest.mark.parametrize("target", ["test", "sim"])
+def test_simulation_needs_a_cxx_compiler(checkout: Path, tmp_path: Path, target: str) -> None:
+    executable(tmp_path / "bin" / "mycc", "exit 0")
+    headers = f"import sysconfig; sysconfig.get_path = lambda name: {str(tmp_path)!r}"
+    (tmp_path / "Python.h").touch()
+    line = refusal(run(checkout, target, path=tmp_path / "bin", pretend=headers, CC="mycc", CXX="myc++ -m64"))
+    assert "C++ compiler: found no myc++" in line and "apt-get install g++" in line
 
 
 def test_no_python_headers(checkout: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Installer:
         self.fail: type[BaseException] | None = None
         self.fail_at = ""
         monkeypatch.setattr(module, "run_logged", self.record)
-        monkeypatch.setattr(module, "check_machine", lambda: None)
+        monkeypatch.setattr(module, "check_machine", lambda target: None)
 
     def record(self, what: str, command: list[str], began: float) -> None:
         kind = "environment" if "venv" in command else "build" if "--editable" in command else "packages"

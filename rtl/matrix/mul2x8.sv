@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two signed 8-bit products with one operand in common, exact, four clocks after the operands, one pair a clock.
+//
+// On ECP5 they share one multiplier block: with A = w1 * 2^10 + w0, P = A * x = (w1 * x) * 2^10 + w0 * x. Bits 9:0 of P are w0's product
+// already, and bits 15:10 are the sum of w0's upper and w1's lower six. The lower six of w1 * x come from a small product in logic, so the others follow.
+module mul2x8 #(
+    parameter string Multiplier = "GENERIC"  // "ECP5" or "GENERIC"
+) (
+    input  logic               clk_i,
+    input  logic signed [ 7:0] w0_i,
+    input  logic signed [ 7:0] w1_i,   // not -128: A would not fit in 18 bits
+    input  logic signed [ 7:0] x_i,
+    output logic signed [15:0] p0_o,   // w0 * x, four clocks later
+    output logic signed [15:0] p1_o    // w1 * x
+);
+  if (Multiplier == "ECP5") begin : gen_shared
+    logic [17:0] a;
+    logic [35:0] p;
+    assign a = {unsigned'(w1_i) - 8'(w0_i[7]), {2{w0_i[7]}}, unsigned'(w0_i)};
+
+    mul18x18 #(
+        .Multiplier(Multiplier)
+    ) u_mul (
+        .clk_i,
+        .a_i(signed'(a)),
+        .b_i(18'(x_i)),
+        .p_o(p)
+    );
+
+    // w1 * x modulo 64, in step with the block's registers: operands, sums of two rows each, product.
+    logic [5:0] w_q, x_q, low_q;
+    logic [5:0] rows01_q;
+    logic [3:0] rows23_q;
+    logic [1:0] rows45_q;
+    always_ff @(posedge clk_i) begin
+      w_q <= w1_i[5:0];
+      x_q <= x_i[5:0];
+      rows01_q <= ({6{x_q[0]}} & w_q) + {{5{x_q[1]}} & w_q[4:0], 1'b0};
+      rows23_q <= ({4{x_q[2]}} & w_q[3:0]) + {{3{x_q[3]}} & w_q[2:0], 1'b0};
+      rows45_q <= ({2{x_q[4]}} & w_q[1:0]) + {x_q[5] & w_q[0], 1'b0};
+      low_q <= rows01_q + {rows23_q + {rows45_q, 2'b00}, 2'b00};
+    end
+
+    // Upper six bits of w0's product, and whether adding them to low_q carried into bit 16. That carry, less the sign of
+    // w0's product, is what P has too much in its upper bits.
+    logic borrow;
+    logic [5:0] high;
+    assign {borrow, high} = {1'b0, p[15:10]} - {1'b0, low_q};
+    always_ff @(posedge clk_i) begin
+      p0_o <= {high, p[9:0]};
+      p1_o <= {p[25:16] + {{9{borrow & ~high[5]}}, borrow ^ high[5]}, low_q};
+    end
+
+    logic unused;
+    assign unused = &{1'b0, p[35:26]};  // copies of the sign
+  end else begin : gen_generic
+    logic signed [7:0] w0_q, w1_q, x_q;
+    logic signed [15:0] p0_q[2], p1_q[2];
+    always_ff @(posedge clk_i) begin
+      w0_q <= w0_i;
+      w1_q <= w1_i;
+      x_q <= x_i;
+      p0_q[0] <= w0_q * x_q;
+      p1_q[0] <= w1_q * x_q;
+      p0_q[1] <= p0_q[0];
+      p1_q[1] <= p1_q[0];
+      p0_o <= p0_q[1];
+      p1_o <= p1_q[1];
+    end
+  end
+endmodule

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks rtl/ and the modules of sim/: `python -m scripts.rtl.lint [CONFIG]...` (default: the on-chip configurations).
+
+verible checks style and format, slang and Verilator (-Wall) the elaborated design of each configuration, every module
+that no other instantiates being a top. A warning fails; a waiver stands at its line in the source.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gharial.errors import BadInput
+from gharial.isa import configs
+from scripts.rtl import csr, sources, tools
+from scripts.rtl.tools import ROOT
+
+RULES = ROOT / "rtl" / ".verible-lint-rules"
+FORMAT = ROOT / "rtl" / ".verible-format-flags"
+# Vendor cells keep the vendor's names and have a port a bit: nothing there is ours to style.
+UNSTYLED = ROOT / "sim" / "primitives"
+# slang's warnings that contradict the others: verible wants the default; a cast is useless at one size only.
+UNWANTED = ["-Wno-case-redundant-default", "-Wno-useless-cast"]
+
+
+def style(files: Sequence[Path]) -> bool:
+    """Whether verible has nothing to say about `files`; what it says is printed."""
+    env = tools.environment()
+    lint = ["verible-verilog-lint", f"--rules_config={RULES}", *map(str, files)]
+    good = subprocess.run(lint, env=env).returncode == 0
+    for path in files:
+        # Several files at once it refuses without --inplace.
+        command = ["verible-verilog-format", f"--flagfile={FORMAT}", "--verify", str(path)]
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            good = False
+            print(f"{path.relative_to(ROOT)}: not formatted; do: python -m scripts.rtl.lint --format")
+            print("".join(line + "\n" for line in done.stdout.splitlines() if "Needs formatting" not in line), end="")
+    return good
+
+
+def reformat(files: Sequence[Path]) -> None:
+    """Write `files` as verible formats them."""
+    command = ["verible-verilog-format", f"--flagfile={FORMAT}", "--inplace", *map(str, files)]
+    subprocess.run(command, env=tools.environment(), check=True)
+
+
+def slang(config: str, bench_folders: Sequence[Path]) -> list[str] | None:
+    """Tops of the design as slang elaborates it for `config`, or None where it found a fault (and printed it)."""
+    from pyslang import driver
+
+    run = driver.Driver()
+    run.addStandardArgs()
+    files = [*sources.packages(config), *sources.modules(*bench_folders)]
+    options = ["-Wextra", *UNWANTED, "-Werror", *sources.library([csr.FOLDER, UNSTYLED])]
+    options += ["--suppress-warnings", str(csr.FOLDER)]
+    line = " ".join(f'"{part}"' for part in ["slang", *options, *map(str, files)])
+    if not (run.parseCommandLine(line) and run.processOptions() and run.parseAllSources()):
+        return None
+    compilation = run.createCompilation()
+    run.reportCompilation(compilation, True)
+    run.runAnalysis(compilation)
+    if not run.reportDiagnostics(True):
+        return None
+    return [instance.name for instance in compilation.getRoot().topInstances]
+
+
+def verilator(config: str, tops: Sequence[str], bench_folders: Sequence[Path]) -> bool:
+    """Whether Verilator has nothing to say about any of `tops` in the configuration `config`."""
+    good = True
+    for top in tops:
+        command = ["verilator", "--lint-only", "-Wall", "--timing", "--top-module", top]
+        command += sources.library(sources.folders(*bench_folders))
+        files = [sources.WAIVERS, *sources.packages(config), sources.find(top, *bench_folders)]
+        command += map(str, files)
+        good &= subprocess.run(command, env=tools.environment(), cwd=ROOT).returncode == 0
+    return good
+
+
+def main(argv: list[str]) -> int:
+    """Exit code: 0 nothing found, 1 faults were printed, 2 usage or a tool is missing."""
+    problem = tools.lacking([tools.VERILATOR, tools.PYSLANG, tools.VERIBLE])
+    if problem:
+        print(f"lint: {problem}", file=sys.stderr)
+        return 2
+    bench_folders = sorted({path.parent for path in sources.SIM.rglob("*.sv")} - {UNSTYLED})
+    files = [*sorted((sources.RTL / "pkg").glob("*.sv")), *sources.modules(*bench_folders)]
+    if argv == ["--format"]:
+        reformat(files)
+        return 0
+    names = argv or [name for name, config in configs.configs().items() if not config.in_memory]
+    tools.prepare()
+    good = style(files)
+    try:
+        for name in names:
+            tops = slang(name, bench_folders)
+            good &= tops is not None and verilator(name, tops, bench_folders)
+    except (BadInput, tools.ToolError) as error:
+        print(f"lint: {error}", file=sys.stderr)
+        return 2
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

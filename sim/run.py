@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs benches of the RTL: `python -m sim.run [--short] [--waves] [--config C] [--test T] [BENCH]...`.
+
+Without a bench it lists them. Builds lie in build/sim and are kept; GHARIAL_SEED repeats a run's random choices.
+Exit codes: 0 all passed, 1 one failed, 2 usage or a tool is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scripts.rtl import sources, tools
+from scripts.rtl.tools import BUILD, ROOT
+
+from sim import benches
+from sim.benches import Run
+
+# Only ports are visible to cocotb: with every signal visible, as its runner has it, Verilator can optimise little.
+VISIBLE = """\
+`verilator_config
+public_flat_rw -module "{top}" -var "*_i"
+public_flat_rw -module "{top}" -var "*_o"
+"""
+OPTIONS = ["--assert", "--timing", "-O3", "--x-assign", "unique", "--x-initial", "unique"]
+# Properties written for formal proofs hold in every simulation too.
+DEFINES = {"FORMAL": 1}
+
+
+class Failed(Exception):
+    """A bench did not build or did not pass; the message says which and where its log is."""
+
+
+def needs(waves: bool = False) -> str | None:
+    """One line about what is missing for simulation, or None."""
+    problem = tools.lacking([tools.VERILATOR, tools.COCOTB, tools.MAKE], compiler=True)
+    if problem is None and waves:
+        headers = b"#include <lz4.h>\n#include <zlib.h>\n"
+        probe = subprocess.run([tools.cxx(), "-E", "-x", "c++", "-"], input=headers, capture_output=True)
+        if probe.returncode != 0:
+            return "waves: lz4.h or zlib.h not found; get them with: apt-get install liblz4-dev zlib1g-dev"
+    return problem
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of a build folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _literal(value: int | str) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) -> None:
+    """Build and run one bench.
+
+    Args:
+        run: which.
+        short: leave out what takes long (benches read it as sim.common.bench.short()).
+        waves: record all signals.
+        test: only tests whose name matches this regular expression.
+        log: output to build/sim/.../{build,test}.log, not to the terminal.
+
+    Raises:
+        Failed: it did not build, a test failed, or no test ran.
+    """
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import Verilator, VerilatorControlFile
+
+    class PortsOnly(Verilator):
+        """The runner without --public-flat-rw."""
+
+        def _build_command(self) -> list[list[str]]:
+            commands = super()._build_command()
+            commands[0].remove("--public-flat-rw")
+            return commands
+
+    folder = BUILD / "sim" / (run.name.replace("/", "-") + ("-waves" if waves else ""))
+    with alone(folder):
+        visible = folder / "visible.vlt"
+        if not visible.is_file() or visible.read_text() != VISIBLE.format(top=run.top):
+            visible.write_text(VISIBLE.format(top=run.top))
+        runner = PortsOnly()
+        build_log, test_log = (folder / "build.log", folder / "test.log") if log else (None, None)
+        arguments = [*OPTIONS, *sources.library(sources.folders(run.folder)), *run.arguments]
+        try:
+            runner.build(
+                sources=[
+                    VerilatorControlFile(visible),
+                    VerilatorControlFile(sources.WAIVERS),
+                    *sources.packages(run.config),
+                    sources.find(run.top, run.folder),
+                ],
+                hdl_toplevel=run.top,
+                parameters={name: _literal(value) for name, value in run.parameters.items()},
+                defines=DEFINES,
+                build_args=arguments + (["--trace-fst", "--trace-structs"] if waves else []),
+                build_dir=folder,
+                timescale=("1ns", "1ps"),
+                waves=waves,
+                log_file=build_log,
+            )
+        except RuntimeError as error:
+            raise Failed(f"{run.name}: did not build" + (f": {build_log}" if log else "")) from error
+        try:
+            results = runner.test(
+                hdl_toplevel=run.top,
+                test_module=run.module,
+                build_dir=folder,
+                seed=os.environ["GHARIAL_SEED"],
+                waves=waves,
+                test_filter=test,
+                extra_env={"GHARIAL_BENCH": "short" if short else "full", "GHARIAL_CONFIG": run.config},
+                log_file=test_log,
+                results_xml="results.xml",
+            )
+            count, failed = get_results(results)
+        except RuntimeError as error:
+            raise Failed(f"{run.name}: {error}" + (f": {test_log}" if log else "")) from error
+        if failed or not count:
+            raise Failed(f"{run.name}: {failed} of {count} tests failed" + (f": {test_log}" if log else ""))
+        if waves:
+            print(f"waves: {(folder / 'dump.fst').relative_to(ROOT)}")
+
+
+def chosen(names: Sequence[str], config: str | None) -> list[Run]:
+    """Runs of the benches `names` ("bench" or a run's full name), of `config` only if given.
+
+    Raises:
+        ValueError: a name is not known.
+    """
+    found = benches.runs()
+    out = []
+    for name in names:
+        matching = [run for run in found if run.name == name or run.bench == name]
+        matching = [run for run in matching if config in (None, run.config)]
+        if not matching:
+            raise ValueError(f"no bench {name}{' for ' + config if config else ''}; `make sim` lists them")
+        out += matching
+    return out
+
+
+def main(argv: list[str] | None = None) -> int:
+    """See the head of this file."""
+    parser = argparse.ArgumentParser(prog="python -m sim.run", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("bench", nargs="*", help="bench, or bench/config[/variant]; none: list them")
+    parser.add_argument("--short", action="store_true", help="the form that `make test` runs")
+    parser.add_argument("--waves", action="store_true", help="record signals to an FST file")
+    parser.add_argument("--config", help="only this configuration")
+    parser.add_argument("--test", help="only tests whose name matches")
+    parser.add_argument("--log", action="store_true", help="output to build/sim/.../{build,test}.log")
+    args = parser.parse_args(argv)
+    os.chdir(ROOT)
+    if not args.bench:
+        for run in benches.runs():
+            print(run.name)
+        return 0
+    problem = needs(args.waves)
+    if problem:
+        print(f"sim: {problem}", file=sys.stderr)
+        return 2
+    tools.prepare()
+    os.environ.update(tools.environment())
+    for name in ("PYTEST_CURRENT_TEST", "WAVES", "GUI"):  # the runner would listen to them instead of us
+        os.environ.pop(name, None)
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))  # handed on to the simulator's Python
+    os.environ.setdefault("GHARIAL_SEED", str(secrets.randbits(32)))
+    print(f"seed: GHARIAL_SEED={os.environ['GHARIAL_SEED']}", flush=True)
+    failures = 0
+    try:
+        for run in chosen(args.bench, args.config):
+            try:
+                simulate(run, args.short, args.waves, args.test, args.log)
+                print(f"{run.name}: passed", flush=True)
+            except Failed as failure:
+                failures += 1
+                print(f"sim: {failure}", file=sys.stderr, flush=True)
+    except (ValueError, tools.ToolError) as error:
+        print(f"sim: {error}", file=sys.stderr)
+        return 2
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
