@@ -110,9 +110,7 @@ _MANIFEST = record(
         "decoding": record(
             {"blank": integer(0, _GROUPS), "max_symbols": integer(1, 255)},
             {
-                "prefix_spec": nullable(
-                    record({"valid_prefix": text(4096)}, {"default_prefix": nullable(text(4096))})
-                ),
+                "prefix_spec": nullable(record({"valid_prefix": text(4096)}, {"default_prefix": nullable(text(4096))})),
                 "ngram_scale": nullable(number(-1e3, 1e3)),
             },
         ),
@@ -256,7 +254,7 @@ def _check_layer(layer: Mapping[str, Any], config: Config, sizes: Mapping[str, i
         return
     rows = layer["padded"] * (4 if layer["kind"] == "lstm" else 1)
     groups = layer["row_groups"]
-    _padding(where, "rows", rows, groups * config.rows, config.rows)
+    _agree(where, "row_groups", groups, -(-rows // config.rows))
     _within(where, "biases", 4 * config.rows * (layer["bias_group"] + groups), sizes["biases"])
     for index, part in enumerate(layer["parts"]):
         place = f"{where}, part {index}"

@@ -236,7 +236,8 @@ class Checker:
         count = self._units(rows // _ROWS_OF_UNIT)
         writes = [self._target("destination", f["destination"], count, strides[v], v)]
         if f["second"] != NO_SECOND:
-            # Exactly there: the stride is the first destination's.
+            if v and f["destination_stride"]:
+                self._fail("CELL with a second destination for a later vector of several", v, 0)
             writes.append(self._target("second destination", f["second"], count, 0, v))
         if f["cell"] < room.outputs.stop and room.outputs.start < f["cell"] + groups:
             self._fail("cells lie where outputs are stored", f"{groups} from {f['cell']}", room.outputs)

@@ -81,6 +81,12 @@ def check_data(program: Program) -> None:
     scales = program.array("scales", "<u4")
     shifts = (scales << np.uint32(9)).view(np.int32) >> 26  # the field's sign bit moved to the word's
     _first_bad(program, "scales", (shifts < SHIFTS.start) | (shifts >= SHIFTS.stop) | (scales >> 23 != 0), scales)
+    for name, layer in program.layers.items():
+        for index, part in enumerate(layer.get("parts", [])):
+            if part["columns"] < part["padded"] and program.part_weights(name, index)[:, part["columns"] :].any():
+                raise BadInput(
+                    "a weight in a padding column", f"{program.where}: layer {name}, part {index}", "not 0", 0
+                )
     biases = program.array("biases", "<i4")
     _first_bad(program, "biases", (biases < -MAX_BIAS) | (biases > MAX_BIAS), biases)
     table = program.array("tables", "<u4")

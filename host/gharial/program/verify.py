@@ -9,6 +9,7 @@ from __future__ import annotations
 from gharial.errors import BadInput
 from gharial.isa.instructions import Opcode
 from gharial.program.code import Instruction, decode
+from gharial.program.flow import Flow, Transducer
 from gharial.program.hazards import SectionOrder
 from gharial.program.manifest import SECTIONS, check_identity, check_manifest
 from gharial.program.operands import Checker, Effect, Memory
@@ -31,13 +32,23 @@ def verify(program: Program) -> None:
     check_data(program)
     code = decode(program)
     products = Products(program)
-    products.check_trace(code)
     effects = {name: _effects(program, name, code[name]) for name in SECTIONS}
     for name in SECTIONS:
-        most = program.header["vectors"] if name == "encode" else 1
-        for vectors in range(1, most + 1):
-            _run(program, products, name, code[name], effects[name], vectors, vectors == most)
+        for vectors in _entries(program, name):
+            _run(program, products, name, code[name], effects[name], vectors)
     _check_apart(program, code, effects)
+    products.check_trace(code)
+    if Transducer.describes(program):
+        network = Transducer(program)
+        network.check_slots()
+        for name in SECTIONS:
+            for vectors in _entries(program, name):
+                _follow(Flow(network, name, vectors), products, code[name], vectors)
+
+
+def _entries(program: Program, section: str) -> range:
+    """Numbers of feature vectors that an entry may have, a full step first; without features there is one case."""
+    return range(program.header["vectors"] if section == "encode" else 1, 0, -1)
 
 
 def _effects(program: Program, section: str, code: list[Instruction]) -> list[Effect]:
@@ -52,15 +63,14 @@ def _run(
     code: list[Instruction],
     effects: list[Effect],
     vectors: int,
-    full: bool,
 ) -> None:
-    """Go through a section as an entry of that many feature vectors does."""
+    """Go through a section as an entry of that many feature vectors does: order and products."""
     header = program.header
     features = None
     if section == "encode":
         features = (header["feature_unit"], header["feature_bytes"] // program.config.cols, header["vectors"])
     order = SectionOrder(section, Checker(program, section).room, features, program.where)
-    sums = Sums(products, full)
+    sums = Sums(products, full=vectors == _entries(program, section)[0])
     for instruction, effect in zip(code, effects, strict=True):
         effective = instruction.runs(vectors)
         order.step(instruction, effect, effective)
@@ -72,6 +82,15 @@ def _run(
             products.joint(instruction)
     order.finish()
     sums.finish()
+
+
+def _follow(flow: Flow, products: Products, code: list[Instruction], vectors: int) -> None:
+    """Go through a section once more: does each product read what its layer takes?"""
+    for instruction in code:
+        if instruction.runs(vectors):
+            piece = products.piece(instruction) if instruction.opcode == Opcode.MATVEC else None
+            flow.step(instruction, piece)
+    flow.finish()
 
 
 def _check_apart(program: Program, code: dict[str, list[Instruction]], effects: dict[str, list[Effect]]) -> None:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that the compiler makes of checkpoints with random weights."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from random_checkpoint import SMALL, random_checkpoint, random_features
+
+from gharial.checkpoint import ModelDims
+from gharial.compiler.calibrate import Calibration
+from gharial.compiler.compile import compile_checkpoint
+from gharial.floating.calibrate import calibrate_ranges
+from gharial.floating.network import FloatNetwork
+from gharial.isa.configs import config
+from gharial.program import Program
+
+
+def random_dims(random: np.random.Generator) -> ModelDims:
+    """Sizes that are small and even to nothing."""
+
+    def size(low: int, high: int) -> int:
+        return int(random.integers(low, high + 1))
+
+    return ModelDims(
+        features=size(3, 14),
+        hidden=size(3, 20),
+        pre_layers=size(1, 3),
+        post_layers=size(1, 3),
+        stack=size(2, 4),
+        pred_hidden=size(3, 12),
+        pred_layers=size(1, 2),
+        joint=size(3, 20),
+        classes=size(3, 40),
+    )
+
+
+def program(seed: int, name: str = "tiny", dims: ModelDims = SMALL, blank_bias: float = 0.0) -> Program:
+    """A program for configuration `name`, calibrated on random features."""
+    checkpoint = random_checkpoint(seed, dims, blank_bias=blank_bias)
+    ranges = calibrate_ranges(FloatNetwork(checkpoint), [random_features(seed, 24, dims)])
+    with TemporaryDirectory() as folder:
+        # The compiler notes the file's digest, so there has to be one.
+        file = Path(folder) / f"{hashlib.sha256(str(seed).encode()).hexdigest()[:8]}.hw.pt"
+        file.write_bytes(b"random")
+        object.__setattr__(checkpoint, "path", str(file))
+        return compile_checkpoint(checkpoint, config(name), Calibration(ranges, 4))
