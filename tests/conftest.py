@@ -58,3 +58,17 @@ def load_script() -> Callable[..., ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., object]:
+    """A function that runs a command line: words -> `command.Outcome`."""
+    from command import runner  # not every test needs the package
+
+    return runner(capsys)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compiled models are cached for the session, and not in the user's home."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))

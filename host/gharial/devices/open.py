@@ -60,13 +60,19 @@ def device_config(name: str) -> Config | None:
     """The configuration that a device's name asks for, None where it takes the program's.
 
     Raises:
-        BadInput: there is no such device or configuration.
+        BadInput: there is no such device or configuration, or it needs a source checkout.
     """
     kind, _, config = name.partition(":")
     if kind in PLANNED:
         raise BadInput("this device is not part of this version yet", f"device {name}", expected=_names())
     if kind not in KINDS:
         raise BadInput("unknown device", found=name, expected=_names(), remedy="list them with: gharial devices")
+    if kind == "reference" and _checkout() is None:
+        raise BadInput(
+            "the reference model is not part of the installed package",
+            f"device {name}",
+            remedy="use it from a source checkout (make demo sets one up), or take --device emulator",
+        )
     if not config:
         if name != kind:
             raise BadInput("a configuration must follow the colon", f"device {name}", expected=f"{kind}:CONFIG")
@@ -137,12 +143,7 @@ def _checkout() -> Path | None:
 def _reference() -> ModuleType:
     """The package sim.reference of the checkout, without putting the checkout's folder on the module path."""
     root = _checkout()
-    if root is None:
-        raise BadInput(
-            "the reference model is not part of the installed package",
-            "device reference",
-            remedy="use it from a source checkout (make demo sets one up), or take --device emulator",
-        )
+    assert root is not None, "device_config has looked"
     if "sim" not in sys.modules:
         folder = root / "sim"
         spec = importlib.util.spec_from_file_location(

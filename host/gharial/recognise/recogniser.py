@@ -52,10 +52,7 @@ class Recogniser:
         head_offset_s: float = 0.0,
         tail_offset_s: float = 0.0,
     ) -> None:
-        if decoder not in DECODERS:
-            planned = decoder == "beam"
-            what = "this decoder is not part of this version yet" if planned else "unknown decoder"
-            raise BadInput(what, found=decoder, expected=", ".join(DECODERS))
+        _check_decoder(decoder)
         self.program = program
         self.decoder = decoder
         self.front_end = front_end(program)
@@ -179,6 +176,14 @@ def load(
         BadInput: the model or the device cannot be used, or the one does not fit the other.
         DeviceError: the device failed.
     """
+    _check_decoder(decoder)  # before a model may have to be compiled
     folder = None if calibrate is None else Path(calibrate)
     program = open_model(model, device_config(device), calibration=folder, progress=progress, note=note)
     return Recogniser(program, device, decoder=decoder, head_offset_s=head_offset_s, tail_offset_s=tail_offset_s)
+
+
+def _check_decoder(decoder: str) -> None:
+    if decoder not in DECODERS:
+        planned = decoder == "beam"
+        what = "this decoder is not part of this version yet" if planned else "unknown decoder"
+        raise BadInput(what, found=decoder, expected=", ".join(DECODERS))

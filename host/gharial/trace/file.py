@@ -35,9 +35,10 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     name = os.fspath(path)
     try:
-        with np.load(name, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise _no_trace(name, "a single array")
+        archive = np.load(name, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise _no_trace(name, "a single array")
+        with archive:
             arrays = {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise BadInput("no such file", name) from None

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a whole: help, usage errors, exit codes, pipes and interrupts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import Run, environment, process
+from recordings import FILES, SHORT, samples
+
+import gharial
+from gharial.cli import main
+from gharial.cli.commands import hyphenated
+from gharial.devices.open import list_devices
+from gharial.isa.configs import configs
+
+COMMANDS = ("transcribe", "compile", "inspect", "trace", "trace diff", "bench", "bench wer", "devices")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples(cli: Run, command: str) -> None:
+    outcome = cli(*command.split(), "--help")
+    assert outcome.code == 0
+    assert "examples:\n  gharial " in outcome.out
+    assert outcome.err == ""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = """
+import sys
+import gharial
+from gharial.cli import main
+main(["--help"]); main(["transcribe", "--help"])
+heavy = {"numpy", "torch", "sentencepiece", "soundfile", "yaml", "jiwer"} & set(sys.modules)
+sys.exit(f"imported {heavy}" if heavy else 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_version(cli: Run) -> None:
+    assert cli("--version").out == f"gharial {gharial.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["transcribe"],
+        ["transcribe", "--nonsense", "a.wav"],
+        ["transcribe", "--mod", "m", "a.wav"],
+        ["transcribe", "--streams", "many", "a.wav"],
+        ["transcribe", "--format", "docx", "a.wav"],
+        ["compile", "a.hw.pt"],
+        ["trace", "a.hw.pt"],
+        ["trace", "diff", "a.npz"],
+        ["bench"],
+        ["bench", "wer"],
+        ["devices", "extra"],
+    ],
+)
+def test_wrong_usage_is_two_lines(cli: Run, words: list[str]) -> None:
+    outcome = cli(*words)
+    outcome.refused()
+    assert "--help" in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "words", [["serve"], ["export", "--x"], ["ngram", "build"], ["bench", "rtl", "--config", "u50"]]
+)
+def test_what_is_not_there_yet_says_so(cli: Run, words: list[str]) -> None:
+    cli(*words).refused("is not part of this version yet")
+
+
+def test_underscores_and_hyphens_are_the_same() -> None:
+    given = ["a_b", "--beam_width=x_y", "--no_thing", "-o_k", "c_d", "--", "--e_f"]
+    assert hyphenated(given) == ["a_b", "--beam-width=x_y", "--no-thing", "-o_k", "c_d", "--", "--e_f"]
+
+
+def test_devices(cli: Run) -> None:
+    found = json.loads(cli("devices", "--json").out)
+    assert all(list(entry) == ["name", "kind", "config", "interface_version", "state"] for entry in found)
+    names = {entry["name"] for entry in found}
+    assert {"emulator", "reference", *(f"emulator:{name}" for name in configs())} <= names
+    assert {entry["state"] for entry in found} == {"ready"}
+    lines = cli("devices").out.splitlines()
+    assert [line.split()[0] for line in lines] == [entry["name"] for entry in found]
+
+
+def test_the_reference_model_needs_a_checkout(monkeypatch: pytest.MonkeyPatch, cli: Run) -> None:
+    monkeypatch.setattr("gharial.devices.open._checkout", lambda: None)
+    cli("transcribe", "--device", "reference", SHORT).refused("device reference", "checkout")
+    assert {d.state for d in list_devices() if d.kind == "reference"} == {"needs a source checkout"}
+
+
+@pytest.mark.parametrize(
+    ("device", "parts"),
+    [
+        ("verilator", ["not part of this version yet", "emulator"]),
+        ("litex:uart:/dev/ttyUSB0", ["not part of this version yet"]),
+        ("xdma:0", ["not part of this version yet"]),
+        ("toaster", ["unknown device", "toaster", "gharial devices"]),
+        ("emulator:", ["configuration must follow"]),
+        ("emulator:u51", ["unknown hardware configuration", "u51", "u50"]),
+        ("", ["unknown device"]),
+    ],
+)
+def test_devices_that_are_not_there(cli: Run, device: str, parts: list[str]) -> None:
+    cli("transcribe", "--device", device, SHORT).refused(*parts)
+
+
+def test_a_reader_that_goes_away_is_no_news() -> None:
+    command = [sys.executable, "-m", "gharial", "transcribe", *map(str, FILES * 20)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    assert running.stdout is not None and running.stderr is not None
+    assert running.stdout.readline().endswith(b"on no\n")
+    running.stdout.close()
+    assert running.wait(60) == 1
+    assert running.stderr.read() == b""
+    running.stderr.close()
+
+
+def test_an_interrupt_ends_it_quietly() -> None:
+    command = [sys.executable, "-m", "gharial", "transcribe", "--stream", "-"]
+    running = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    )
+    assert running.stdin is not None and running.stdout is not None
+    running.stdin.write(samples(SHORT)[:30000].astype("<i2").tobytes())
+    running.stdin.flush()
+    assert running.stdout.read(2) == b"on"  # known while the audio still comes
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=60)
+    assert (running.returncode, error) == (130, b"")
+
+
+def test_closed_standard_streams() -> None:
+    process("transcribe", "-", stdin=None).refused("standard input is closed")
+    script = f"exec {sys.executable} -m gharial transcribe nothing.wav 2>&-"
+    assert subprocess.run(["sh", "-c", script], env=environment(), timeout=60, check=False).returncode == 2
+
+
+def test_a_bug_is_one_line_too(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("gharial.recognise.load", broken)
+    cli("transcribe", SHORT).refused("internal error", "ZeroDivisionError: by nothing", code=1)
+    monkeypatch.setenv("GHARIAL_DEBUG", "1")
+    assert "Traceback" in cli("transcribe", SHORT).err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (OSError(28, "No space left on device", "out"), 1, "gharial: No space left on device: out\n"),
+        (MemoryError(), 1, "gharial: out of memory\n"),
+    ],
+)
+def test_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("gharial.devices.open.list_devices", failing)
+    assert main(["devices"]) == code
+    assert capsys.readouterr() == ("", text)
+
+
+def test_output_that_cannot_be_written_is_an_error() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    script = f"exec {sys.executable} -m gharial devices > /dev/full"
+    done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "gharial: No space left on device\n"
+
+
+def test_a_terminal_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, cli: Run) -> None:
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
+    cli("transcribe", "-").refused("standard input is a terminal")
