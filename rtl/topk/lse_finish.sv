@@ -5,11 +5,11 @@ module lse_finish (
     input logic clk_i,
     input logic rst_i,
 
-    input  logic               start_i,
-    input  logic signed [41:0] sum_i,
-    input  logic signed [15:0] max_i,
-    input  logic        [15:0] temperature_i,
-    input  logic        [ 3:0] logit_bits_i,
+    input logic               start_i,
+    input logic signed [41:0] sum_i,
+    input logic signed [15:0] max_i,
+    input logic        [15:0] temperature_i,
+    input logic        [ 3:0] logit_bits_i,
 
     // Table of log2(1 + x); data two clocks after the index.
     output logic        table_en_o,

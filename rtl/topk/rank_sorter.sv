@@ -26,8 +26,8 @@ module rank_sorter #(
   logic [Places-1:0] passed;  // the candidate passes what is in this place
 
   assign candidate = '{valid: 1'b1, index: class_i, logit: logit_i};
-  assign class_o = place_q[0].index;
-  assign logit_o = place_q[0].logit;
+  assign class_o   = place_q[0].index;
+  assign logit_o   = place_q[0].logit;
 
   always_comb begin
     for (int p = 0; p < int'(Places); p++) begin
@@ -40,7 +40,7 @@ module rank_sorter #(
       if (clear_i) begin
         place_q[p].valid <= 1'b0;
       end else if (valid_i) begin
-        if (passed[p]) place_q[p] <= (p > 0 && passed[(p > 0) ? p-1 : 0]) ? place_q[(p > 0) ? p-1 : 0] : candidate;
+        if (passed[p]) place_q[p] <= (p > 0 && passed[(p>0)?p-1 : 0]) ? place_q[(p>0)?p-1 : 0] : candidate;
       end else if (pop_i) begin
         if (p + 1 < int'(Places)) place_q[p] <= place_q[p+1];
         else place_q[p].valid <= 1'b0;

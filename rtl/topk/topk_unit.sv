@@ -5,7 +5,7 @@ module topk_unit
   import gharial_pkg::*;
 #(
     parameter int unsigned MaxClasses = 512,
-    parameter int unsigned Places = 33        // most of k
+    parameter int unsigned Places     = 33    // most of k
 ) (
     input logic clk_i,
     input logic rst_i,
