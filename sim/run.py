@@ -29,7 +29,7 @@ VISIBLE = """\
 public_flat_rw -module "{top}" -var "*_i"
 public_flat_rw -module "{top}" -var "*_o"
 """
-OPTIONS = ["--assert", "--timing", "-O3", "--x-assign", "unique", "--x-initial", "unique"]
+OPTIONS = ["--quiet", "--assert", "--timing", "-O3", "--x-assign", "unique", "--x-initial", "unique"]
 # Properties written for formal proofs hold in every simulation too.
 DEFINES = {"FORMAL": 1}
 
@@ -93,14 +93,15 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
             visible.write_text(VISIBLE.format(top=run.top))
         runner = PortsOnly()
         build_log, test_log = (folder / "build.log", folder / "test.log") if log else (None, None)
-        arguments = [*OPTIONS, *sources.library(sources.folders(run.folder)), *run.arguments]
+        looked_in = sources.folders(run.folder)
+        arguments = [*OPTIONS, *sources.library(looked_in), *run.arguments]
         try:
             runner.build(
                 sources=[
                     VerilatorControlFile(visible),
                     VerilatorControlFile(sources.WAIVERS),
                     *sources.packages(run.config),
-                    sources.find(run.top, run.folder),
+                    sources.find(run.top, looked_in),
                 ],
                 hdl_toplevel=run.top,
                 parameters={name: _literal(value) for name, value in run.parameters.items()},

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks rtl/ and the modules of sim/: `python -m scripts.rtl.lint [CONFIG]...` (default: the on-chip configurations).
+"""Checks rtl/ and the modules of sim/: `python -m scripts.rtl.lint [--format] [--only FOLDER]... [CONFIG]...`.
 
 verible checks style and format, slang and Verilator (-Wall) the elaborated design of each configuration, every module
-that no other instantiates being a top. A warning fails; a waiver stands at its line in the source.
+that no other instantiates being a top (default: the on-chip configurations). --only checks the modules of some folders
+alone, --format formats first. A warning fails; a waiver stands at its line in the source.
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -47,14 +49,14 @@ def reformat(files: Sequence[Path]) -> None:
     subprocess.run(command, env=tools.environment(), check=True)
 
 
-def slang(config: str, bench_folders: Sequence[Path]) -> list[str] | None:
-    """Tops of the design as slang elaborates it for `config`, or None where it found a fault (and printed it)."""
+def slang(config: str, modules: Sequence[Path], looked_in: Sequence[Path]) -> list[str] | None:
+    """Tops among `modules` as slang elaborates them for `config`, or None where it found a fault (and printed it)."""
     from pyslang import driver
 
     run = driver.Driver()
     run.addStandardArgs()
-    files = [*sources.packages(config), *sources.modules(*bench_folders)]
-    options = ["-Wextra", *UNWANTED, "-Werror", *sources.library([csr.FOLDER, UNSTYLED])]
+    files = [*sources.packages(config), *modules]
+    options = ["-Wextra", *UNWANTED, "-Werror", *sources.library(looked_in)]
     options += ["--suppress-warnings", str(csr.FOLDER)]
     line = " ".join(f'"{part}"' for part in ["slang", *options, *map(str, files)])
     if not (run.parseCommandLine(line) and run.processOptions() and run.parseAllSources()):
@@ -67,36 +69,44 @@ def slang(config: str, bench_folders: Sequence[Path]) -> list[str] | None:
     return [instance.name for instance in compilation.getRoot().topInstances]
 
 
-def verilator(config: str, tops: Sequence[str], bench_folders: Sequence[Path]) -> bool:
+def verilator(config: str, tops: Sequence[str], looked_in: Sequence[Path]) -> bool:
     """Whether Verilator has nothing to say about any of `tops` in the configuration `config`."""
     good = True
     for top in tops:
-        command = ["verilator", "--lint-only", "-Wall", "--timing", "--top-module", top]
-        command += sources.library(sources.folders(*bench_folders))
-        files = [sources.WAIVERS, *sources.packages(config), sources.find(top, *bench_folders)]
+        command = ["verilator", "--lint-only", "--quiet", "-Wall", "--timing", "--top-module", top]
+        command += sources.library(looked_in)
+        files = [sources.WAIVERS, *sources.packages(config), sources.find(top, looked_in)]
         command += map(str, files)
         good &= subprocess.run(command, env=tools.environment(), cwd=ROOT).returncode == 0
     return good
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Exit code: 0 nothing found, 1 faults were printed, 2 usage or a tool is missing."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.rtl.lint", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("config", nargs="*", help="configurations (default: those on chip)")
+    parser.add_argument("--only", action="append", type=Path, metavar="FOLDER", help="check this folder's modules only")
+    parser.add_argument("--format", action="store_true", help="format the files first")
+    args = parser.parse_args(argv)
     problem = tools.lacking([tools.VERILATOR, tools.PYSLANG, tools.VERIBLE])
     if problem:
         print(f"lint: {problem}", file=sys.stderr)
         return 2
     bench_folders = sorted({path.parent for path in sources.SIM.rglob("*.sv")} - {UNSTYLED})
-    files = [*sorted((sources.RTL / "pkg").glob("*.sv")), *sources.modules(*bench_folders)]
-    if argv == ["--format"]:
-        reformat(files)
-        return 0
-    names = argv or [name for name, config in configs.configs().items() if not config.in_memory]
+    modules = sources.modules(*bench_folders)
+    styled = [*sorted((sources.RTL / "pkg").glob("*.sv")), *modules]
+    if args.only:
+        only = {folder.resolve() for folder in args.only}
+        modules, styled = ([path for path in files if path.parent in only] for files in (modules, styled))
+    if args.format and styled:
+        reformat(styled)
     tools.prepare()
-    good = style(files)
+    good = style(styled) if styled else True
+    looked_in = sources.folders(*bench_folders)
     try:
-        for name in names:
-            tops = slang(name, bench_folders)
-            good &= tops is not None and verilator(name, tops, bench_folders)
+        for name in args.config or [name for name, config in configs.configs().items() if not config.in_memory]:
+            tops = slang(name, modules, looked_in)
+            good &= tops is not None and verilator(name, tops, looked_in)
     except (BadInput, tools.ToolError) as error:
         print(f"lint: {error}", file=sys.stderr)
         return 2
@@ -104,4 +114,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -35,13 +35,13 @@ def modules(*extra: Path) -> list[Path]:
     return sorted([*within, *(path for folder in extra for path in folder.glob("*.sv"))])
 
 
-def find(top: str, *extra: Path) -> Path:
-    """File of the module `top`.
+def find(top: str, looked_in: Sequence[Path]) -> Path:
+    """File of the module `top` in one of the folders.
 
     Raises:
         ToolError: no folder has one.
     """
-    for folder in folders(*extra):
+    for folder in looked_in:
         if (folder / f"{top}.sv").is_file():
             return folder / f"{top}.sv"
     raise ToolError(f"{top}: no file {top}.sv under rtl/ or the bench's folder")

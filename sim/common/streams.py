@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import cocotb
+from cocotb.handle import ArrayObject
 from cocotb.triggers import Event, RisingEdge
 
 from sim.common.bench import clock
@@ -129,12 +130,7 @@ class Sink:
 
 def _value(handle: Any) -> Any:
     """An integer, or a list for an unpacked array; signedness is up to the reader (see `signed`)."""
-    value = handle.value
-    return [int(element) for element in value] if hasattr(handle, "__len__") and not _packed(value) else int(value)
-
-
-def _packed(value: Any) -> bool:
-    return hasattr(value, "to_unsigned")
+    return [int(element) for element in handle.value] if isinstance(handle, ArrayObject) else int(handle.value)
 
 
 def signed(value: int, bits: int) -> int:
