@@ -203,6 +203,7 @@ module decode_control
         joints_q <= '0;
         tokens_q <= '0;
         best_q <= header_i.blank;
+        scan_wanted_q <= 1'b0;
         if (entry_valid_i) begin
           if (entry_fault_i != FaultNone || entry_i.operation == CmdEncode) state_q <= Done;
           else if (entry_i.start) state_q <= Zero;
