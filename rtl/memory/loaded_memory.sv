@@ -35,8 +35,8 @@ module loaded_memory #(
       if (load_valid_i) parts_q <= wide[Width-1:32];
     end
     assign wide = {load_data_i, parts_q};
-    assign complete = load_valid_i && load_addr_i % Parts == 27'(Parts - 1);
-    assign word = load_addr_i / Parts;
+    assign complete = load_valid_i && load_addr_i % 27'(Parts) == 27'(Parts - 1);
+    assign word = load_addr_i / 27'(Parts);
   end
 
   ram_1r1w #(

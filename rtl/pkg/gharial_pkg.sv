@@ -138,10 +138,15 @@ package gharial_pkg;
     logic [31:0] embed_units;
   } header_t;
 
-  // One entry of an ENCODE, DECODE or GREEDY command, checked, addresses physical: from the host block through the encode thread to the decode thread.
+  // One entry of an ENCODE, DECODE or GREEDY command, checked, addresses physical: from the host block through the encode thread to the decode thread. Whatever else ends a command comes the
+  // same way, as an entry with nothing to do (CmdNop) or with a fault, so that completions keep the commands' order.
   typedef struct packed {
     command_e operation;
     logic last;  // of its command
+    logic [15:0] index;  // in its command
+    fault_e fault;  // nothing is done
+    unit_e unit;
+    logic [31:0] detail;
     // Encoder.
     logic scratch_bank;  // where its features lie
     logic [2:0] vectors;
@@ -168,6 +173,7 @@ package gharial_pkg;
   // How an entry ended.
   typedef struct packed {
     logic last;
+    logic [15:0] index;
     fault_e fault;
     unit_e unit;
     logic [31:0] detail;

@@ -13,13 +13,11 @@ module decode_control
     input header_t header_i,
 
     // From the E stage.
-    input  logic          entry_valid_i,
-    output logic          entry_ready_o,
-    input  entry_t        entry_i,
-    input  fault_e        entry_fault_i,
-    input  logic   [31:0] entry_detail_i,
-    output logic          busy_o,
-    output entry_t        busy_entry_o,
+    input  logic   entry_valid_i,
+    output logic   entry_ready_o,
+    input  entry_t entry_i,
+    output logic   busy_o,
+    output entry_t busy_entry_o,
 
     // The slot engine.
     output logic zero_valid_o,
@@ -80,8 +78,6 @@ module decode_control
 
   state_e state_q;
   entry_t entry_q;
-  fault_e fault_q;
-  logic [31:0] detail_q;
   logic [15:0] predictions_q, joints_q, best_q;
   logic signed [15:0] best_logit_q;
   logic [7:0] tokens_q;
@@ -178,9 +174,10 @@ module decode_control
   assign done_valid_o = state_q == Done;
   assign done_o = '{
           last: entry_q.last,
-          fault: fault_q,
-          unit: (fault_q == FaultNone) ? UnitNone : UnitSequencer,
-          detail: detail_q,
+          index: entry_q.index,
+          fault: entry_q.fault,
+          unit: entry_q.unit,
+          detail: entry_q.detail,
           predictions: predictions_q,
           joints: joints_q
       };
@@ -197,15 +194,13 @@ module decode_control
     unique case (state_q)
       Take: begin
         entry_q <= entry_i;
-        fault_q <= entry_fault_i;
-        detail_q <= entry_detail_i;
         predictions_q <= '0;
         joints_q <= '0;
         tokens_q <= '0;
         best_q <= header_i.blank;
         scan_wanted_q <= 1'b0;
         if (entry_valid_i) begin
-          if (entry_fault_i != FaultNone || entry_i.operation == CmdEncode) state_q <= Done;
+          if (entry_i.fault != FaultNone || !(entry_i.operation == CmdDecode || entry_i.operation == CmdGreedy)) state_q <= Done;
           else if (entry_i.start) state_q <= Zero;
           else if (entry_i.token_valid) state_q <= PredictRun;
           else state_q <= JointRun;
@@ -255,9 +250,10 @@ module decode_control
     if (state_q == Predict && run_done_i && greedy && tokens_q != '0 && capped) state_q <= Header;
 
     if (run_done_i && run_fault_i != FaultNone) begin
-      fault_q  <= run_fault_i;
-      detail_q <= run_detail_i;
-      state_q  <= Done;
+      entry_q.fault <= run_fault_i;
+      entry_q.unit <= UnitSequencer;
+      entry_q.detail <= run_detail_i;
+      state_q <= Done;
     end
     if (rst_i) begin
       state_q <= Take;

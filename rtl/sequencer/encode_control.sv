@@ -32,17 +32,15 @@ module encode_control
     input logic [31:0] run_detail_i,
 
     // To the D stage, with a fault if the entry failed here.
-    output logic          passed_valid_o,
-    input  logic          passed_ready_i,
-    output entry_t        passed_o,
-    output fault_e        passed_fault_o,
-    output logic   [31:0] passed_detail_o,
+    output logic   passed_valid_o,
+    input  logic   passed_ready_i,
+    output entry_t passed_o,
 
     // What the D stage works on.
     input logic   busy_i,
     input entry_t busy_entry_i,
 
-    output logic features_free_o,  // no run that may still read a scratch bank, other than the one just taken
+    output logic features_free_o,  // at most one entry's features are still to be read: the other scratch bank may be filled
     output logic waiting_o,
     output logic idle_o
 );
@@ -60,20 +58,22 @@ module encode_control
   typedef struct packed {
     logic valid;
     logic runs;  // waits for its run to be done
-    fault_e fault;
-    logic [31:0] detail;
     entry_t entry;
   } way_t;
   way_t way_q[2];
   way_t pushed;
   logic push, pop, full;
 
+  function automatic logic runs_encode(input entry_t entry);
+    return entry.fault == FaultNone && (entry.operation == CmdEncode || entry.operation == CmdGreedy);
+  endfunction
+
   function automatic logic reads_bank(input entry_t older, input entry_t entry);
-    return older.operation != CmdEncode && !older.no_joint && older.enc_cell == entry.enc_cell && older.bank == entry.bank;
+    return (older.operation == CmdGreedy || older.operation == CmdDecode) && !older.no_joint && older.enc_cell == entry.enc_cell && older.bank == entry.bank;
   endfunction
 
   logic wants, conflict;
-  assign wants = entry_q.operation != CmdDecode;
+  assign wants = runs_encode(entry_q);
   assign conflict = (busy_i && reads_bank(busy_entry_i, entry_q)) || (way_q[0].valid && reads_bank(way_q[0].entry, entry_q)) ||
       (way_q[1].valid && reads_bank(way_q[1].entry, entry_q));
 
@@ -81,7 +81,7 @@ module encode_control
   assign entry_ready_o = state_q == Take;
   assign run_valid_o = state_q == Run && wants && !conflict && !full;
   assign push = state_q == Run && !full && (!wants || (run_valid_o && run_ready_i));
-  assign pushed = '{valid: 1'b1, runs: wants, fault: FaultNone, detail: '0, entry: entry_q};
+  assign pushed = '{valid: 1'b1, runs: wants, entry: entry_q};
 
   assign run_o = '{
           section: SectionEncode,
@@ -104,27 +104,28 @@ module encode_control
 
   assign passed_valid_o = way_q[0].valid && !way_q[0].runs;
   assign passed_o = way_q[0].entry;
-  assign passed_fault_o = way_q[0].fault;
-  assign passed_detail_o = way_q[0].detail;
   assign pop = passed_valid_o && passed_ready_i;
 
-  assign features_free_o = !way_q[1].valid;
+  logic [1:0] unread;
+  assign unread = 2'(state_q != Take && wants) + 2'(way_q[0].valid && way_q[0].runs) + 2'(way_q[1].valid && way_q[1].runs);
+  assign features_free_o = unread <= 2'd1;
   assign waiting_o = state_q == Run && wants && conflict;
   assign idle_o = state_q == Take && !way_q[0].valid;
 
   // The run that is done is the oldest that runs.
   way_t done_way[2];
+  logic first_runs;
+  assign first_runs = way_q[0].valid && way_q[0].runs;
   always_comb begin
     done_way = way_q;
-    if (run_done_i) begin
-      if (way_q[0].valid && way_q[0].runs) begin
-        done_way[0].runs = 1'b0;
-        done_way[0].fault = run_fault_i;
-        done_way[0].detail = run_detail_i;
-      end else begin
-        done_way[1].runs = 1'b0;
-        done_way[1].fault = run_fault_i;
-        done_way[1].detail = run_detail_i;
+    for (int i = 0; i < 2; i++) begin
+      if (run_done_i && (i == 0) == first_runs) begin
+        done_way[i].runs = 1'b0;
+        if (run_fault_i != FaultNone) begin
+          done_way[i].entry.fault  = run_fault_i;
+          done_way[i].entry.unit   = UnitSequencer;
+          done_way[i].entry.detail = run_detail_i;
+        end
       end
     end
   end
@@ -145,7 +146,7 @@ module encode_control
     unique case (state_q)
       Take: begin
         entry_q <= entry_i;
-        if (entry_valid_i) state_q <= (entry_i.operation != CmdDecode && entry_i.enc_reset) ? ZeroStart : Run;
+        if (entry_valid_i) state_q <= (runs_encode(entry_i) && entry_i.enc_reset) ? ZeroStart : Run;
       end
       ZeroStart: if (!way_q[0].valid) state_q <= Zero;
       Zero: if (zero_done_i) state_q <= Run;

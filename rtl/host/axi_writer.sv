@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Write side of the AXI4 master: single words, each with its address, up to Outstanding of them on their way.
+module axi_writer #(
+    parameter int unsigned Outstanding = 8
+) (
+    input logic clk_i,
+    input logic rst_i,
+
+    input  logic        valid_i,
+    output logic        ready_o,
+    input  logic [63:0] addr_i,
+    input  logic [31:0] data_i,
+    output logic        idle_o,        // everything taken has been answered
+    output logic        error_o,       // one clock
+    output logic [31:0] error_addr_o,  // of the oldest word that had no answer
+
+    output logic        m_axi_awvalid_o,
+    input  logic        m_axi_awready_i,
+    output logic [63:0] m_axi_awaddr_o,
+    output logic        m_axi_wvalid_o,
+    input  logic        m_axi_wready_i,
+    output logic [31:0] m_axi_wdata_o,
+    input  logic        m_axi_bvalid_i,
+    output logic        m_axi_bready_o,
+    input  logic [ 1:0] m_axi_bresp_i
+);
+  localparam int unsigned CountW = $clog2(Outstanding + 1);
+
+  logic address_q, word_q;  // still to be taken
+  logic [63:0] addr_q;
+  logic [31:0] data_q;
+  logic [CountW-1:0] count_q;
+  logic [31:0] pending_q[Outstanding];
+  logic take, answered;
+
+  assign ready_o = !address_q && !word_q && 32'(count_q) < Outstanding;
+  assign take = valid_i && ready_o;
+  assign answered = m_axi_bvalid_i;
+  assign m_axi_bready_o = 1'b1;
+  assign m_axi_awvalid_o = address_q;
+  assign m_axi_awaddr_o = addr_q;
+  assign m_axi_wvalid_o = word_q;
+  assign m_axi_wdata_o = data_q;
+  assign idle_o = count_q == '0;
+
+  always_ff @(posedge clk_i) begin
+    error_o <= answered && m_axi_bresp_i != 2'b00;
+    if (answered) error_addr_o <= pending_q[0];
+    if (take) begin
+      addr_q <= addr_i;
+      data_q <= data_i;
+    end
+    for (int i = 0; i < int'(Outstanding); i++) begin
+      if (answered && i + 1 < int'(Outstanding)) pending_q[i] <= pending_q[(i+1<int'(Outstanding))?i+1 : i];
+      if (take && i == int'(count_q) - int'(answered)) pending_q[i] <= addr_i[31:0];
+    end
+    if (rst_i) begin
+      address_q <= 1'b0;
+      word_q <= 1'b0;
+      count_q <= '0;
+    end else begin
+      count_q <= count_q + CountW'(take) - CountW'(answered);
+      if (take) begin
+        address_q <= 1'b1;
+        word_q <= 1'b1;
+      end else begin
+        if (m_axi_awready_i) address_q <= 1'b0;
+        if (m_axi_wready_i) word_q <= 1'b0;
+      end
+    end
+  end
+endmodule
