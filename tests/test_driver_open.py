@@ -22,7 +22,7 @@ MASK = 0xFFFFFFFF
 
 
 def opened(device: FakeDevice, **options: object) -> Driver:
-    return Driver(device, assemble(), timeout=60, **options)  # type: ignore[arg-type]
+    return Driver(device, assemble(), timeout=60, **options)
 
 
 def refused(device: FakeDevice, kind: type[GharialError]) -> str:
@@ -140,7 +140,7 @@ def test_a_chunk_that_arrives_damaged_is_sent_again(times: int) -> None:
     device = FakeDevice(TINY, 4096)
     failed = []
 
-    class Bad(dict):  # type: ignore[type-arg]
+    class Bad(dict):
         def pop(self, key: object, default: object = None) -> object:
             if key == Operation.LOAD and len(device.ran) == 3 and len(failed) < times:
                 failed.append(key)
@@ -158,7 +158,7 @@ def test_a_chunk_that_arrives_damaged_is_sent_again(times: int) -> None:
 def test_a_chunk_that_never_arrives_whole() -> None:
     device = FakeDevice(TINY)
 
-    class Bad(dict):  # type: ignore[type-arg]
+    class Bad(dict):
         def pop(self, key: object, default: object = None) -> object:
             return Failing(Fault.CHECKSUM, Unit.HOST) if key == Operation.LOAD else default
 
@@ -198,6 +198,17 @@ def test_options_reach_the_device() -> None:
         with pytest.raises(BadRequest, match=f"found {slots}, expected 1..16"):
             opened(device, encoder_slots=slots)
         assert device.closed
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "checked"), [("fake", None, 0), ("fake", True, 2), ("litex", None, 2), ("litex", False, 0)]
+)
+def test_checksums_where_the_link_needs_them(kind: str, asked: bool | None, checked: int) -> None:
+    device = FakeDevice(TINY)
+    device.kind = kind
+    with opened(device, checked=asked) as driver:
+        driver.reset("encoder", [0]).result()
+        assert device.ran[-1].fields["flags"] & Flag.CHECKED == checked
 
 
 # Where everything lies
@@ -273,4 +284,4 @@ def test_weights_in_device_memory() -> None:
         assert start["feature_lo"] == plan.weights.address and start["entry_lo"] == plan.embedding.address
         assert start["result_lo"] == plan.state.address
         writes = [entry for entry in device.log if entry[0] == "write"]
-        assert max(int(np.int64(entry[2])) for entry in writes) <= 1 << 20  # type: ignore[call-overload]
+        assert max(int(np.int64(entry[2])) for entry in writes) <= 1 << 20

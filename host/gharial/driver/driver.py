@@ -23,6 +23,9 @@ from gharial.isa.commands import UNIT_TEMPERATURE, Mode, Operation
 from gharial.program import Program
 from gharial.program.inspect import slot_count
 
+UNRELIABLE = frozenset({"litex"})
+"""Kinds of devices behind a link without checksums of its own (a UART, Etherbone over UDP)."""
+
 
 class Driver(Session):
     """One program on one device.
@@ -35,7 +38,8 @@ class Driver(Session):
         program: what to run; verified when it was read or compiled.
         encoder_slots, prediction_slots: use at most so many; None uses all that the device has.
         timeout: seconds that any wait may take where the call names no other limit.
-        checked: entries and features carry CRCs, and saved state is read back; for links that may corrupt data.
+        checked: entries and features carry CRCs, and saved state is read back; None does so on kinds of devices whose
+            link may corrupt data.
         watchdog: device clocks a command may take; 0 for no limit.
         interrupts: completions raise the device's interrupt.
         ring_log2: entries of each ring, log2; None chooses by the size of the device memory.
@@ -56,12 +60,13 @@ class Driver(Session):
         encoder_slots: int | None = None,
         prediction_slots: int | None = None,
         timeout: float = 10.0,
-        checked: bool = False,
+        checked: bool | None = None,
         watchdog: int = WATCHDOG,
         interrupts: bool = False,
         ring_log2: int | None = None,
         progress: Progress | None = None,
     ) -> None:
+        checked = device.kind in UNRELIABLE if checked is None else checked
         super().__init__(device, program, timeout, checked, watchdog, interrupts, ring_log2, progress)
         try:
             limits = {"encoder": encoder_slots, "prediction": prediction_slots}
