@@ -81,6 +81,16 @@ def archive(
     return buffer.getvalue()
 
 
+GOOD = archive(PROTO2 + tensor(storage("0", 2), 0, (2,), (1,)) + STOP, {"0": struct.pack("<2f", 1, 2)})
+"""A small good checkpoint: one tensor of two floats."""
+
+
+def patched(data: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
+    """`data` with the bytes at `offset` of the last record of this signature replaced."""
+    at = data.rindex(signature) + offset
+    return data[:at] + value + data[at + len(value) :]
+
+
 def demo() -> dict[str, Any]:
     """The demo checkpoint as torch reads it, to be changed and saved again."""
     # Our own file, so torch may run its pickle; it cannot read protocol 5 otherwise.

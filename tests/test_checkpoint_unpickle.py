@@ -225,7 +225,10 @@ def test_views_inside_their_storage(offset: int, shape: tuple[int, ...], strides
         (named("torch", "FloatStorage"), "leaves a class"),
         (named("torch._utils", "_rebuild_tensor_v2") + group(*[b"N"] * 6) + b"R", "damaged tensor"),
         (tensor(FOUR, 0, (4,), (1,), b"}" + text("a") + b"Ns"), "hooks or metadata"),
-        (tensor(FOUR, 0, (4,), (1,)).replace(integer(4) + b"t", b"\x88t"), "damaged"),
+        (tensor(FOUR, 0, (9,), (1,)).replace(integer(9), b"\x88"), "size or stride that is no integer"),
+        (tensor(FOUR, 0, (9,), (1,)).replace(integer(9), text("4")), "size or stride that is no integer"),
+        (tensor(FOUR, 9, (1,), (1,)).replace(integer(9), b"N"), "size or stride that is no integer"),
+        (tensor(FOUR, 0, (9,), (1,)).replace(group(integer(9)), b"]"), "size or stride that is no integer"),
     ],
 )
 def test_damaged_tensors(pickled: bytes, message: str) -> None:

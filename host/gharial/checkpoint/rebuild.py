@@ -114,7 +114,7 @@ class Rebuilder:
             raise self._fail("has a damaged tensor", f"{len(arguments)} arguments", "a storage and its view")
         storage, offset, shape, strides, _, hooks, *metadata = arguments
         if type(shape) is not tuple or type(strides) is not tuple or not all(map(_is_int, (offset, *shape, *strides))):
-            raise self._fail("has a damaged tensor", "a size or stride that is no integer")
+            raise self._fail("has a damaged tensor", "an offset, size or stride that is no integer")
         if hooks or any(metadata):
             raise self._fail("has a tensor with hooks or metadata", remedy="save the plain weights (state_dict) again")
         fault = view_fault(storage, offset, shape, strides)
