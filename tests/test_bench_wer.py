@@ -18,8 +18,9 @@ from gharial.bench.manifest import read_set
 from gharial.bench.wer import bench_wer
 from gharial.bench.words import word_count, word_error_rate, word_errors
 from gharial.checkpoint import load_hardware
-from gharial.compiler.calibrate import audio_features, checkpoint_spec
+from gharial.compiler.calibrate import audio_features
 from gharial.errors import BadInput, GharialError
+from gharial.features import FeatureSpec
 from gharial.floating import Decoded
 from gharial.floating.yardstick import TorchRnnt
 
@@ -107,7 +108,7 @@ def test_silence_alone(tmp_path: Path) -> None:
 def test_real_recordings(data_dir: Path) -> None:
     """Float32 against float64: the published count from both, and not one class in which they differ."""
     checkpoint = load_hardware(data_dir / "models" / "demo-medium.hw.pt")
-    spec = checkpoint_spec(checkpoint)
+    spec = FeatureSpec.from_checkpoint(checkpoint)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=checkpoint.sentencepiece)
     result = bench_wer(
         data_dir / "sets" / "fsdd_takes",

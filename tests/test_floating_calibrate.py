@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from random_checkpoint import SMALL, random_checkpoint, random_features
+from random_checkpoint import LESS_BLANK, SMALL, random_checkpoint, random_features
 
 from gharial.errors import BadInput
 from gharial.floating import FloatNetwork, MagnitudeHistogram, RangeCollector, calibrate_ranges
@@ -64,7 +64,7 @@ def test_values_without_a_range_are_refused(bad: float) -> None:
 
 def test_ranges_are_those_of_the_tensors(seed: int) -> None:
     """Maxima against the encoder's arrays and against the yardstick's logits along the same path."""
-    checkpoint = random_checkpoint(seed)
+    checkpoint = random_checkpoint(seed, blank_bias=LESS_BLANK)
     network = FloatNetwork(checkpoint, np.float64)
     features = random_features(seed + 1, 25)
     ranges = calibrate_ranges(network, [features])
@@ -93,7 +93,7 @@ def test_ranges_are_those_of_the_tensors(seed: int) -> None:
 
 def test_many_recordings_are_taken_in_batches(seed: int) -> None:
     """More recordings than one batch, out of a generator, merged counts against single runs."""
-    network = FloatNetwork(random_checkpoint(seed), np.float64)
+    network = FloatNetwork(random_checkpoint(seed, blank_bias=LESS_BLANK), np.float64)
     recordings = [random_features(seed + index, index) for index in range(19)]
     seen: list[int] = []
     together = calibrate_ranges(network, iter(recordings), seen.append)

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib.resources import as_file, files
 
 import numpy as np
 import pytest
 import torch
-from random_checkpoint import SMALL, random_checkpoint, random_features
+from random_checkpoint import LESS_BLANK, SMALL, random_checkpoint, random_features
 
-from gharial.checkpoint import HardwareCheckpoint, ModelDims
+from gharial.checkpoint import HardwareCheckpoint, ModelDims, load_hardware
+from gharial.compiler.calibrate import audio_features
 from gharial.errors import BadInput
+from gharial.features import FeatureSpec
 from gharial.floating import FloatNetwork, RangeCollector
 from gharial.floating.calibrate import collect
 from gharial.floating.lstm import sigmoid
@@ -89,12 +92,29 @@ def test_recordings_of_a_batch_do_not_touch_one_another(seed: int) -> None:
 
 
 def test_greedy_path_equals_yardstick(seed: int) -> None:
-    checkpoint = random_checkpoint(seed, pad=True)
-    yardstick = TorchRnnt(checkpoint, "float64")
-    batch = [random_features(seed + index, vectors) for index, vectors in enumerate((40, 1, 0, 33, 7))]
+    emitted = 0
+    for blank_bias in (LESS_BLANK, 0.0, 2.0):
+        checkpoint = random_checkpoint(seed, pad=True, blank_bias=blank_bias)
+        yardstick = TorchRnnt(checkpoint, "float64")
+        batch = [random_features(seed + index, vectors) for index, vectors in enumerate((14, 1, 0, 9, 4))]
+        found = paths(checkpoint, batch)
+        assert found == [yardstick.greedy(features).path for features in batch]
+        emitted += sum(map(len, found))
+    assert emitted > 0
+
+
+def test_greedy_path_of_the_demo_model() -> None:
+    """Trained weights, where blanks and tokens take turns."""
+    data = files("gharial") / "data"
+    with as_file(data / "demo" / "demo-small.hw.pt") as path:
+        checkpoint = load_hardware(path)
+    with as_file(data / "recordings") as folder:
+        recordings = sorted(folder.glob("*.flac"))
+        batch = [audio_features(path, FeatureSpec.from_checkpoint(checkpoint)) for path in recordings]
     found = paths(checkpoint, batch)
+    yardstick = TorchRnnt(checkpoint, "float64")
     assert found == [yardstick.greedy(features).path for features in batch]
-    assert sum(map(len, found)) > 0
+    assert len(batch) == 12 and all(0 < len(path) < len(features) for path, features in zip(found, batch, strict=True))
 
 
 def test_a_step_ends_at_thirty_symbols(seed: int) -> None:
@@ -109,7 +129,7 @@ def test_a_step_ends_at_thirty_symbols(seed: int) -> None:
 
 @pytest.mark.parametrize(("hard_sigmoid", "hard_tanh"), [(True, True), (True, False), (False, True)])
 def test_hard_activations(seed: int, hard_sigmoid: bool, hard_tanh: bool) -> None:
-    checkpoint = random_checkpoint(seed, hard_sigmoid=hard_sigmoid, hard_tanh=hard_tanh)
+    checkpoint = random_checkpoint(seed, hard_sigmoid=hard_sigmoid, hard_tanh=hard_tanh, blank_bias=LESS_BLANK)
     features = random_features(seed + 1, 21)
     soft = FloatNetwork(random_checkpoint(seed), np.float64).encode(features)["joint_enc"]
     found = FloatNetwork(checkpoint, np.float64).encode(features)["joint_enc"]

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from random_checkpoint import SMALL, random_checkpoint, random_features
+from random_checkpoint import LESS_BLANK, SMALL, random_checkpoint, random_features
 
 from gharial.bench.manifest import read_set
 from gharial.bench.words import word_count, word_errors
 from gharial.checkpoint import load_hardware
-from gharial.compiler.calibrate import audio_features, checkpoint_spec
+from gharial.compiler.calibrate import audio_features
 from gharial.errors import BadInput
+from gharial.features import FeatureSpec
 from gharial.floating import RangeCollector, path_targets
 from gharial.floating.calibrate import collect
 from gharial.floating.network import FloatNetwork
@@ -54,7 +55,7 @@ def test_reproduces_published_word_errors(data_dir: Path, model: str, name: str,
     """From the recordings on: front end, network and decoding together."""
     checkpoint = load_hardware(data_dir / "models" / f"{model}.hw.pt")
     yardstick = TorchRnnt.from_checkpoint(checkpoint)
-    spec = checkpoint_spec(checkpoint)
+    spec = FeatureSpec.from_checkpoint(checkpoint)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=checkpoint.sentencepiece)
     utterances = read_set(data_dir / "sets" / name)
     texts = [pieces.decode(yardstick.greedy(audio_features(item.path, spec)).tokens) for item in utterances]
@@ -88,10 +89,11 @@ def test_forced_logits_equal_the_whole_lattice(seed: int) -> None:
 
 
 def test_forced_along_its_own_path_chooses_that_path(seed: int) -> None:
-    checkpoint = random_checkpoint(seed)
+    checkpoint = random_checkpoint(seed, blank_bias=LESS_BLANK)
     yardstick = TorchRnnt.from_checkpoint(checkpoint)
     features = random_features(seed + 1, 31)
     decoded = yardstick.greedy(features)
+    assert decoded.tokens
     targets = path_targets(decoded.path, 16, SMALL.classes - 1, 30)
     assert yardstick.forced(features, decoded.path).tolist() == [label for _, label in targets]
     logits = yardstick.forced_logits(features, decoded.path).astype(np.float64)
