@@ -38,7 +38,7 @@ lint: setup-lint
 	@$(VENV_PYTHON) scripts/check_tree.py
 	@$(VENV_PYTHON) -m scripts.rtl.lint
 
-bench: setup-run
+bench: setup-test
 	@$(VENV_PYTHON) scripts/bench.py
 
 sim: setup-sim

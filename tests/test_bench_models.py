@@ -12,7 +12,7 @@ import pytest
 from command import Run
 from recordings import FILES, FOLDER, SHORT
 
-from gharial.bench.models import DeviceModel
+from gharial.bench.models import DeviceModel, measure_wer
 from gharial.compiler.calibrate import audio_features
 from gharial.errors import BadInput
 from gharial.floating import path_targets
@@ -81,3 +81,14 @@ def test_on_the_command_line(cli: Run) -> None:
     assert 0.98 < found["token_agreement"] <= 1
     text = cli("bench", "wer", "--set", FOLDER, "--limit", 4).out
     assert "4 utterances" in text and "0 of 13 words, 0.00 %" in text
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("demo-small", "sc_speakers"), ("demo-medium", "sc_speakers"), ("demo-medium", "fsdd_takes")]
+)
+def test_quantising_costs_next_to_nothing(data_dir: Path, model: str, name: str) -> None:
+    """The first utterances of the larger sets; docs/accuracy.md has the whole."""
+    found = measure_wer(data_dir / "sets" / name, data_dir / "models" / f"{model}.hw.pt", limit=60, quiet=True)
+    assert found["utterances"] == 60
+    assert found["errors_int"] <= found["errors_float"] + 2, found["changed"]
+    assert found["token_agreement"] > 0.99

@@ -103,6 +103,12 @@ def test_standard_input(flags: list[str]) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (0, f"{SAID[SHORT]}\n", "")
 
 
+def test_standard_input_that_breaks_off_in_a_sample() -> None:
+    outcome = process("transcribe", "-", stdin=raw(SHORT) + b"\x55")
+    assert (outcome.code, outcome.out) == (0, f"{SAID[SHORT]}\n")
+    assert outcome.err.startswith("gharial: note: -: ") and "middle of a sample" in outcome.err
+
+
 def test_standard_input_among_files() -> None:
     outcome = process("transcribe", str(LONG), "-", str(SHORT), stdin=raw(SHORT))
     assert outcome.out == f"{LONG}: {SAID[LONG]}\n-: {SAID[SHORT]}\n{SHORT}: {SAID[SHORT]}\n"

@@ -64,6 +64,20 @@ def test_a_recording_that_is_hit_is_one_outcome_among_others(recogniser: Recogni
     assert recogniser.free_streams == 8
 
 
+def test_who_joins_after_the_fault_is_not_hit(recogniser: Recogniser) -> None:
+    """The first one's next steps, whose slot is lost, must not drag a newcomer's commands down with them."""
+    whole = facts(recogniser.transcribe(SHORT).tokens)
+    with recogniser.stream() as hit, recogniser.stream() as newcomer:
+        hit.feed(samples(LONG))
+        break_it(recogniser, "read")
+        recogniser.engine.submit()
+        newcomer.feed(samples(SHORT))
+        recogniser.run()
+        assert facts(newcomer.finish().tokens) == whole
+        with pytest.raises(DeviceError):
+            hit.take()
+
+
 def test_a_device_that_hangs_does_not_hang_the_host(recogniser: Recogniser) -> None:
     recogniser.driver.timeout = 0.2
     emulator(recogniser).stall()

@@ -171,6 +171,7 @@ class Engine:
         A session whose steps could not be sent has failed, and says so when it is asked next.
         """
         self._reap()
+        self._take_finished()
         while len(self._rounds) >= ROUNDS_IN_FLIGHT:
             self.collect()
         ready = [session for session in self._sessions if self._ready(session)][: self._most]
@@ -202,23 +203,30 @@ class Engine:
         """
         if not self._rounds:
             return False
+        error = self._settle(self._rounds[0])
+        self._rounds.popleft()
+        if error is not None:
+            self._recover(error)
+        return True
+
+    def _settle(self, round_: _Round) -> GharialError | None:
+        """Wait for a round and give its sessions what came of it; the error if it failed."""
         started = perf_counter()
-        round_ = self._rounds[0]
         sessions = [session for session, _ in round_.entries]
+        failed = None
         try:
             results = round_.ticket.result()
         except GharialError as error:
+            failed = error
             _fail(sessions, error)
-            self._recover(error)
-            results = []
-        self._rounds.popleft()
-        for (session, step), result in zip(round_.entries, results, strict=False):
-            self._take(session, step, result)
+        else:
+            for (session, step), result in zip(round_.entries, results, strict=True):
+                self._take(session, step, result)
         for session in sessions:
             session.taken += 1
             session.cycles += round_.ticket.cycles
         _share(sessions, perf_counter() - started)
-        return True
+        return failed
 
     def run(self, drain: bool = True) -> None:
         """Send every step that is ready.
@@ -231,8 +239,22 @@ class Engine:
         while drain and self.collect():
             pass
 
+    def _take_finished(self) -> None:
+        """Results that are there already. A round that failed is noticed before its sessions spoil another one."""
+        if not self._rounds:
+            return
+        try:
+            self._driver.poll()
+        except GharialError as error:
+            self._recover(error)
+        while self._rounds and self._rounds[0].ticket.done:
+            self.collect()
+
     def _recover(self, error: GharialError) -> None:
-        """After an error that stops the device: get it to work again for the sessions that it did not hit."""
+        """After an error that stops the device: get it to work again for the sessions that it did not hit.
+
+        What was in flight is over then, one way or the other, and settled here.
+        """
         if not isinstance(error, DeviceError):
             return
         if isinstance(error, CommandFailed) and not (error.code in list(Fault) and Fault(error.code).halts):
@@ -241,7 +263,10 @@ class Engine:
             recovery = self._driver.recover()
         except GharialError as final:
             _fail(self._sessions, final)
+            self._rounds.clear()
             return
+        while self._rounds:
+            self._settle(self._rounds.popleft())
         lost_encoder, lost_prediction = set(recovery.lost_encoder), set(recovery.lost_prediction)
         hit = [s for s in self._sessions if s.sent and (s.encoder in lost_encoder or s.prediction in lost_prediction)]
         _fail(hit, error)
