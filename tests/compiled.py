@@ -30,7 +30,7 @@ def random_dims(random: np.random.Generator) -> ModelDims:
         hidden=size(3, 20),
         pre_layers=size(1, 3),
         post_layers=size(1, 3),
-        stack=size(2, 4),
+        stack=size(1, 4),
         pred_hidden=size(3, 12),
         pred_layers=size(1, 2),
         joint=size(3, 20),

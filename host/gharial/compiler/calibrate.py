@@ -53,7 +53,7 @@ def calibration_files(folder: Path | None) -> list[Path]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the compiler learns from recordings: ranges of every activation, and qf, the fraction bits of the features."""
+    """What the compiler learns from recordings: activation ranges, and qf, the fraction bits of the features."""
 
     ranges: Ranges
     feature_bits: int

@@ -21,7 +21,7 @@ from gharial.errors import BadInput
 from gharial.isa.configs import Config, configs
 from gharial.isa.header import HEADER, INTERFACE_TEXT, INTERFACE_VERSION, MAGIC
 from gharial.isa.words import Words
-from gharial.program import Program
+from gharial.program import Program, verify
 
 SECTIONS = ("predict", "encode", "joint")
 MAX_SYMBOLS = 30
@@ -76,7 +76,10 @@ def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Pr
     spaces["sentencepiece"] = checkpoint.sentencepiece
     spaces["melmeans"] = checkpoint.melmeans.astype("<f8").tobytes()
     spaces["melvars"] = checkpoint.melvars.astype("<f8").tobytes()
-    return Program(manifest=_manifest(checkpoint, config, units, network, laid, program_id, spaces), sections=spaces)
+    manifest = _manifest(checkpoint, config, units, network, laid, program_id, spaces)
+    program = Program(manifest=manifest, sections=spaces)
+    verify(program)
+    return program
 
 
 def check_size(checkpoint: HardwareCheckpoint, config: Config) -> None:
@@ -170,7 +173,7 @@ def _code(
 
 
 def _digest(path: str) -> str:
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

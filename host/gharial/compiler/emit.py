@@ -133,7 +133,7 @@ class SectionEmitter:
         post = target.post if op.last else Post.NONE
         cell = post == Post.CELL
         final = cell and self.steps - 1 in op.last
-        # A vector that an entry does not have writes nothing: only a part that is done for later vectors alone can do so.
+        # What an entry lacks writes nothing; only a part that finishes none but later vectors can be left out.
         later = bool(op.last) and min(op.last) > 0
         for v in sorted(op.last):
             self.trace.append({"section": self.name, "instruction": len(self.code), "vector": v, "layer": op.layer})

@@ -190,6 +190,6 @@ def lay_out(network: Network, dims: ModelDims, config: Config, joint_shift: int)
     """Lay a network out for a configuration.
 
     Raises:
-        BadInput: its sections do not fit in the sums or the instruction count; capacities of spaces are checked by the caller.
+        BadInput: its sections do not fit in the sums or the instruction count (the caller checks the spaces).
     """
     return _Layout(network, dims, config, joint_shift).run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantised network: a checkpoint's layers as products of int8 rows, padded for a configuration, not yet laid out."""
+"""The quantised network: a checkpoint's layers as products of int8 rows, padded for a configuration."""
 
 import math
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """In which order the parts of a section run, and where their sums lie.
 
-Recurrent parts need only the old state, so they can run while a layer below is still finishing. The order starts from the plain one, layer by layer (first
-layer x first, all others h first), and pulls a later part forward where the next one would have to wait, as far as the sums that this keeps alive fit.
+Recurrent parts need only the old state, so they can run while a layer below is still finishing. The order starts from
+the plain one, layer by layer (first layer x first, all others h first), and pulls a later part forward where the next
+one would have to wait, as far as the sums that this keeps alive fit.
 """
 
 from collections.abc import Iterable, Sequence

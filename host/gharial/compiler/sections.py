@@ -66,6 +66,8 @@ def encode_ops(network: Network, dims: ModelDims, config: Config, shared: bool) 
     for index in range(dims.pre_layers):
         layer = network.layers[f"encoder.pre_rnn.{index}"]
         (x_part,), (h_part,) = _part(layer, "x"), _part(layer, "h")
+        # The first layer's x is known beforehand. With one vector a step its h would be written where it is still read.
+        x_first = index == 0 and dims.stack > 1
 
         def x_reads(vs: list[int], source: str | None = below) -> list[Value]:
             return [(source, v) for v in vs] if source else []
@@ -75,7 +77,7 @@ def encode_ops(network: Network, dims: ModelDims, config: Config, shared: bool) 
 
         if shared:
             region = (layer.name, len(vectors))
-            if index == 0:
+            if x_first:
                 section.add(layer, x_part, vectors, vectors, [], x_reads(vectors), region)
                 rest = vectors
             else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The function tables of a program: sigmoid, tanh, 2^-x and log2(1 + x) as chords (docs/numerics.md, sections 4 and 8)."""
+"""A program's function tables: sigmoid, tanh, 2^-x, log2(1 + x) as chords (docs/numerics.md, sections 4 and 8)."""
 
 from collections.abc import Callable
 

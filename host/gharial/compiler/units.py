@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The units of a program's activations, chosen from the ranges seen on the calibration recordings (docs/numerics.md, section 11)."""
+"""The units of a program's activations, chosen from what calibration saw (docs/numerics.md, section 11)."""
 
 from dataclasses import dataclass
 
