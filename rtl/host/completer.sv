@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends commands in their order: gathers the ends of a command's entries, frees its slots if it failed, writes the completion, advances the index.
+module completer
+  import gharial_pkg::*;
+  import gharial_config_pkg::*;
+  import host_pkg::*;
+  import crc_pkg::*;
+(
+    input logic clk_i,
+    input logic rst_i,
+
+    // Commands on their way, in order.
+    input  logic                 command_valid_i,
+    output logic                 command_ready_o,
+    input  logic [         31:0] command_tag_i,
+    input  logic                 command_irq_i,
+    input  logic [         63:0] command_clock_i,      // when its descriptor was fetched
+    input  logic [ EncSlots-1:0] command_enc_i,        // destination slots, of an accepted command
+    input  logic [PredSlots-1:0] command_pred_i,
+    output logic                 empty_o,
+
+    // Ends of entries.
+    input  logic        done_valid_i,
+    output logic        done_ready_o,
+    input  entry_done_t done_i,
+
+    // Ring.
+    input  logic [63:0] base_i,
+    input  logic [ 4:0] log2_i,
+    input  logic [31:0] taken_i,   // CPL_HEAD
+    output logic [31:0] tail_o,    // CPL_TAIL
+    output logic        full_o,
+    input  logic [63:0] clock_i,
+
+    // Slots.
+    input  logic [ EncSlots-1:0] enc_none_i,
+    input  logic [PredSlots-1:0] pred_none_i,
+    output logic                 drop_o,
+    output logic [ EncSlots-1:0] drop_enc_o,
+    output logic [PredSlots-1:0] drop_pred_o,
+
+    // Writing.
+    output logic        word_valid_o,
+    input  logic        word_ready_i,
+    output logic [63:0] word_addr_o,
+    output logic [31:0] word_data_o,
+    input  logic        writer_idle_i,
+    input  logic        write_error_i,
+    input  logic [31:0] write_error_addr_i,
+
+    // What happened.
+    output logic     irq_o,     // one clock: a completion with the interrupt flag
+    output logic     halt_o,    // one clock
+    output failure_t failure_o,
+    output logic [31:0] tag_o,
+    output logic [63:0] oldest_clock_o  // of the oldest command, for the watchdog
+);
+  localparam int unsigned Depth = 4;
+
+  typedef struct packed {
+    logic [31:0] tag;
+    logic irq;
+    logic [63:0] clock;
+    logic [EncSlots-1:0] enc;
+    logic [PredSlots-1:0] pred;
+  } command_t;
+
+  typedef enum logic [2:0] {
+    Gather,
+    Settle,   // all results are answered
+    Room,
+    Word,
+    Answer,
+    Publish,
+    Halted
+  } state_e;
+
+  command_t head, pushed;
+  logic head_valid, pop;
+  assign pushed = '{tag: command_tag_i, irq: command_irq_i, clock: command_clock_i, enc: command_enc_i, pred: command_pred_i};
+  small_fifo #(
+      .Width($bits(command_t)),
+      .Depth(Depth)
+  ) u_commands (
+      .clk_i,
+      .rst_i,
+      .push_valid_i(command_valid_i),
+      .push_ready_o(command_ready_o),
+      .push_data_i (pushed),
+      .pop_valid_o (head_valid),
+      .pop_ready_i (pop),
+      .pop_data_o  (head)
+  );
+
+  state_e state_q;
+  failure_t failure_q;
+  logic [15:0] entry_q, predictions_q, joints_q;
+  logic [31:0] index_q, crc_q;
+  logic [2:0] word_q;
+  logic [63:0] clocks_q;
+  logic write_failed_q;
+
+  assign empty_o = !head_valid;
+  assign done_ready_o = state_q == Gather;
+  assign tail_o = index_q;
+  assign tag_o = head.tag;
+  assign failure_o = failure_q;
+  assign oldest_clock_o = head.clock;
+  assign full_o = (index_q - taken_i) >= (32'd1 << log2_i);
+  assign pop = state_q == Publish;
+  assign irq_o = pop && head.irq;
+  assign halt_o = (pop && failure_q.fault >= FaultBadOpcode) || (state_q == Answer && writer_idle_i && write_failed_q);
+
+  function automatic logic [15:0] saturating(input logic [15:0] a, input logic [15:0] b);
+    logic [16:0] sum;
+    sum = 17'(a) + 17'(b);
+    return sum[16] ? 16'hFFFF : sum[15:0];
+  endfunction
+
+  // A younger command may have lost a slot to an older one's fault.
+  logic [EncSlots-1:0] lost_enc;
+  logic [PredSlots-1:0] lost_pred;
+  logic [15:0] lost;
+  assign lost_enc = head.enc & enc_none_i;
+  assign lost_pred = head.pred & pred_none_i;
+  always_comb begin
+    lost = '0;
+    for (int s = int'(PredSlots) - 1; s >= 0; s--) if (lost_pred[s]) lost = 16'(s);
+    for (int s = int'(EncSlots) - 1; s >= 0; s--) if (lost_enc[s]) lost = 16'(s);
+  end
+
+  assign drop_o = state_q == Room && failure_q.fault != FaultNone;
+  assign drop_enc_o = head.enc;
+  assign drop_pred_o = head.pred;
+
+  assign word_valid_o = state_q == Word;
+  assign word_addr_o = base_i + {27'd0, index_q & ((32'd1 << log2_i) - 32'd1), 5'd0} + {59'd0, word_q, 2'b00};
+  always_comb begin
+    unique case (word_q)
+      3'd0: word_data_o = head.tag;
+      3'd1: word_data_o = {entry_q, 8'(failure_q.unit), 8'(failure_q.fault)};
+      3'd2: word_data_o = failure_q.detail;
+      3'd3: word_data_o = index_q;
+      3'd4: word_data_o = clocks_q[31:0];
+      3'd5: word_data_o = clocks_q[63:32];
+      3'd6: word_data_o = {joints_q, predictions_q};
+      default: word_data_o = ~crc_q;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (write_error_i && !write_failed_q) begin
+      write_failed_q <= 1'b1;
+      if (failure_q.fault == FaultNone) failure_q <= '{fault: FaultBusWrite, unit: UnitMemory, detail: write_error_addr_i};
+    end
+
+    unique case (state_q)
+      Gather: begin
+        word_q <= '0;
+        crc_q  <= CrcInit;
+        if (done_valid_i) begin
+          predictions_q <= saturating(predictions_q, done_i.predictions);
+          joints_q <= saturating(joints_q, done_i.joints);
+          if (failure_q.fault == FaultNone && done_i.fault != FaultNone) begin
+            failure_q <= '{fault: done_i.fault, unit: done_i.unit, detail: done_i.detail};
+            entry_q <= done_i.index;
+          end
+          if (done_i.last) state_q <= Settle;
+        end
+      end
+      Settle: begin
+        if (writer_idle_i) begin
+          if (failure_q.fault == FaultNone && (lost_enc != '0 || lost_pred != '0)) begin
+            failure_q <= '{fault: FaultBadSlot, unit: UnitState, detail: 32'(lost)};
+          end
+          write_failed_q <= 1'b0;
+          state_q <= Room;
+        end
+      end
+      Room: begin
+        clocks_q <= clock_i - head.clock;
+        if (!full_o) state_q <= Word;
+      end
+      Word: begin
+        if (word_ready_i) begin
+          crc_q  <= crc_next(crc_q, word_data_o);
+          word_q <= word_q + 3'd1;
+          if (word_q == 3'd7) state_q <= Answer;
+        end
+      end
+      Answer: if (writer_idle_i) state_q <= write_failed_q ? Halted : Publish;
+      Publish: begin
+        index_q <= index_q + 32'd1;
+        entry_q <= '0;
+        predictions_q <= '0;
+        joints_q <= '0;
+        if (failure_q.fault >= FaultBadOpcode) begin
+          state_q <= Halted;
+        end else begin
+          failure_q <= NoFailure;
+          state_q   <= Gather;
+        end
+      end
+      default: ;  // until reset
+    endcase
+
+    if (rst_i) begin
+      state_q <= Gather;
+      failure_q <= NoFailure;
+      write_failed_q <= 1'b0;
+      index_q <= '0;
+      entry_q <= '0;
+      predictions_q <= '0;
+      joints_q <= '0;
+    end
+  end
+endmodule
