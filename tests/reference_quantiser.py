@@ -98,7 +98,7 @@ class FloatLstm:
 
 
 def choose_qh(h: Float) -> int:
-    return max(q for q in range(5, 15) if q == 5 or np.abs(h).max() <= 127.5 * 2.0**-q)
+    return max(q for q in range(7, 15) if q == 7 or np.abs(h).max() <= 127.5 * 2.0**-q)
 
 
 def choose_qc(c: Float) -> int:

@@ -122,14 +122,14 @@ def test_trained_encoder(data_dir: Path, model: str, clip: str) -> None:
     features = np.load(data_dir / "golden" / "decode_features.npz")[clip].astype(np.float64)
     x8 = np.clip(half_up(features / FEATURE_UNIT), -127, 127)
     pre = checkpoint_stack(state, "encoder.pre_rnn.lstm")
-    checked_stack(pre, x8, FEATURE_UNIT, h_snr=35, c_snr=37, h_most=16)
+    checked_stack(pre, x8, FEATURE_UNIT, h_snr=37, c_snr=38, h_most=20)
 
     x = x8 * FEATURE_UNIT
     for weights in pre:
         x, _ = torch_layer(weights, x)
     stacked = x[: len(x) // 2 * 2].reshape(-1, 2 * x.shape[1])
     x8 = np.clip(half_up(stacked * 2**7), -127, 127)
-    checked_stack(checkpoint_stack(state, "encoder.post_rnn.lstm"), x8, 2.0**-7, h_snr=33, c_snr=37, h_most=16)
+    checked_stack(checkpoint_stack(state, "encoder.post_rnn.lstm"), x8, 2.0**-7, h_snr=39, c_snr=46, h_most=8)
 
 
 @pytest.mark.parametrize("model", ["demo-small", "demo-medium"])
@@ -156,8 +156,8 @@ def test_trained_prediction_network(data_dir: Path, model: str) -> None:
         for of, q in ((0, qh), (1, qc))
     ]
     print(f"qc {qc}, qh {qh}, h {figures[0]:.1f} dB, c {figures[1]:.1f} dB")
-    assert figures[0] >= 34
-    assert figures[1] >= 36
+    assert figures[0] >= 40
+    assert figures[1] >= 46
 
 
 def test_extreme_inputs(seed: int) -> None:

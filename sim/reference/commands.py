@@ -76,9 +76,12 @@ def execute(machine: Machine, d: Fields) -> Counts:
         Refusal: the command failed.
     """
     counts = Counts()
-    if d["operation"] not in list(Operation) or d["flags"] & ~DEFINED_FLAGS:
+    if d["operation"] not in list(Operation):
         raise Refusal(Fault.BAD_COMMAND, Unit.HOST, 0)
     operation = Operation(d["operation"])
+    misplaced = d["flags"] & Flag.IN_PLACE and operation != Operation.LOAD
+    if d["flags"] & ~DEFINED_FLAGS or misplaced:
+        raise Refusal(Fault.BAD_COMMAND, Unit.SEQUENCER, 0)
     if operation == Operation.LOAD:
         load(machine, d)
     elif operation == Operation.START:

@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 
 from gharial.isa.commands import Flag
+from gharial.isa.configs import Config
 from gharial.isa.faults import Fault, Unit
 from gharial.isa.header import (
     HEADER,
@@ -54,13 +55,12 @@ def load(machine: Machine, d: dict[str, int]) -> None:
     if count % WORD or offset + count > loaded.capacity:
         raise _bad_command(13)
     machine.memory.check(address, count)
-    if in_place(machine.config, space) and offset and address - offset != loaded.base:
-        raise Refusal(Fault.ADDRESS, Unit.HOST, address)
 
     machine.model = machine.slots = None
     data = machine.memory.checked_crc(address, count, d["body_crc"])
     if in_place(machine.config, space):
-        loaded.base = address - offset
+        scattered = offset > 0 and loaded.base != address - offset  # then no START can name where the space lies
+        loaded.base = None if scattered else address - offset
     else:
         loaded.image[offset : offset + count] = data
     loaded.count = offset + count
@@ -68,6 +68,13 @@ def load(machine: Machine, d: dict[str, int]) -> None:
 
 def start(machine: Machine, d: dict[str, int]) -> None:
     """Make the loaded program current and free all slots."""
+    bases = {
+        ProgramSpace.EMBEDDING: d["entry_lo"] | d["entry_hi"] << 32,
+        ProgramSpace.WEIGHTS: d["feature_lo"] | d["feature_hi"] << 32,
+    }
+    state_base = d["result_lo"] | d["result_hi"] << 32
+    if machine.config.in_memory:
+        _check_bases(machine, bases, state_base)
     code = machine.spaces[ProgramSpace.CODE]
     if code.count < HEADER.bytes:
         raise _bad_program(0)
@@ -77,12 +84,8 @@ def start(machine: Machine, d: dict[str, int]) -> None:
     if fault is not None:
         raise _bad_program(fault)
 
-    bases = {
-        ProgramSpace.EMBEDDING: d["entry_lo"] | d["entry_hi"] << 32,
-        ProgramSpace.WEIGHTS: d["feature_lo"] | d["feature_hi"] << 32,
-    }
     if machine.config.in_memory:
-        _check_memory(machine, header, bases, d["result_lo"] | d["result_hi"] << 32)
+        machine.memory.check(state_base, state_bytes(machine.config, header))
     sections = {}
     for space, loaded in machine.spaces.items():
         size = header[SIZE_FIELDS[space]]
@@ -114,10 +117,8 @@ def _header_fault(machine: Machine, words: Words, header: dict[str, int]) -> int
     if header["crc"] != zlib.crc32(words[:-1].tobytes()):
         return 63
     for word, (space, field) in enumerate(SIZE_FIELDS.items(), 4):
-        if header[field] > machine.spaces[space].count or header[field] % WORD:
+        if header[field] != machine.spaces[space].count or header[field] % _unit_bytes(config, space):
             return word
-    if header["code_bytes"] < HEADER.bytes or header["code_bytes"] % INSTRUCTION_BYTES:
-        return 4
     if header["table_bytes"] != TABLE_BYTES:
         return 8
     instructions = (header["code_bytes"] - HEADER.bytes) // INSTRUCTION_BYTES
@@ -126,6 +127,19 @@ def _header_fault(machine: Machine, words: Words, header: dict[str, int]) -> int
         if count > SECTION_LIMIT or header[f"{section}_first"] + count > instructions:
             return word
     return _network_fault(machine, header)
+
+
+def _unit_bytes(config: Config, space: ProgramSpace) -> int:
+    """Every image is whole instructions, tiles, row groups of words, tables or activation units."""
+    row_group = WORD * config.rows
+    return {
+        ProgramSpace.CODE: INSTRUCTION_BYTES,
+        ProgramSpace.WEIGHTS: config.tile_bytes,
+        ProgramSpace.SCALES: row_group,
+        ProgramSpace.BIASES: row_group,
+        ProgramSpace.TABLES: TABLE_BYTES,
+        ProgramSpace.EMBEDDING: config.cols,
+    }[space]
 
 
 def _network_fault(machine: Machine, header: dict[str, int]) -> int | None:
@@ -155,20 +169,15 @@ def _network_fault(machine: Machine, header: dict[str, int]) -> int | None:
     return None
 
 
-def _check_memory(machine: Machine, header: dict[str, int], bases: dict[ProgramSpace, int], state: int) -> None:
-    """Where weights, embedding and state lie in the device memory."""
-    for space, base in bases.items():
-        _check_base(machine, base, header[SIZE_FIELDS[space]])
-    _check_base(machine, state, state_bytes(machine.config, header))
-    for space, word in ((ProgramSpace.WEIGHTS, 5), (ProgramSpace.EMBEDDING, 9)):
-        if header[SIZE_FIELDS[space]] and machine.spaces[space].base != bases[space]:
-            raise _bad_program(word)
-
-
-def _check_base(machine: Machine, base: int, count: int) -> None:
-    if base % ALIGNMENT:
-        raise Refusal(Fault.ADDRESS, Unit.HOST, base)
-    machine.memory.check(base, count)
+def _check_bases(machine: Machine, bases: dict[ProgramSpace, int], state: int) -> None:
+    """Whether weights and embedding lie where LOAD has checked them, and the state at an aligned place."""
+    for base, loaded in (
+        (bases[ProgramSpace.EMBEDDING], machine.spaces[ProgramSpace.EMBEDDING].base),
+        (state, state),
+        (bases[ProgramSpace.WEIGHTS], machine.spaces[ProgramSpace.WEIGHTS].base),
+    ):
+        if base % ALIGNMENT or base != loaded:
+            raise Refusal(Fault.ADDRESS, Unit.HOST, base)
 
 
 def _bad_command(word: int) -> Refusal:
