@@ -8,9 +8,8 @@ The manifest is a list of utterances, each `{"transcript": text, "files": [{"fna
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from gharial.errors import BadInput
@@ -18,6 +17,7 @@ from gharial.errors import BadInput
 MANIFEST = "manifest.json"
 
 _MAX_BYTES = 1 << 28
+_MAX_SECONDS = 1e9
 _SHOWN = 60
 
 
@@ -86,7 +86,7 @@ def _utterance(root: Path, entry: Any, where: str) -> Utterance:
     name = original[0].get("fname")
     duration = entry.get("original_duration")
     if duration is not None and not (
-        isinstance(duration, (int, float)) and not isinstance(duration, bool) and 0 <= duration < math.inf
+        isinstance(duration, (int, float)) and not isinstance(duration, bool) and 0 <= duration <= _MAX_SECONDS
     ):
         raise BadInput("original_duration is not a time", where, _shown(duration), "seconds, 0 or more")
     return Utterance(
@@ -103,15 +103,14 @@ def _inside(root: Path, name: Any, where: str) -> Path:
         raise BadInput(
             "fname is missing or not a file name", where, _shown(name), "a name relative to the set's folder"
         )
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise BadInput("fname leads out of the set's folder", where, _shown(name), "a name relative to the folder")
     try:
         path = (root / name).resolve()
         present = path.is_file()
-    except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, too long, not encodable
         raise BadInput("fname cannot be resolved", where, _shown(name)) from error
     if not path.is_relative_to(root):
-        raise BadInput("fname is a link out of the set's folder", where, _shown(name), "a file inside the folder")
+        # By "..", by an absolute name or by a symbolic link.
+        raise BadInput("fname leads out of the set's folder", where, _shown(name), "a file inside the folder")
     if not present:
         raise BadInput("the recording is not there", where, _shown(name), remedy="copy the whole set, or fix fname")
     return path

@@ -89,7 +89,7 @@ class MagnitudeHistogram:
         total = int(below[-1])
         if total == 0:
             return 0.0
-        # In integers: as a float, 99.9 % of 1000 values would be a little more than 999 of them.
+        # In integers: as a float, 99.9 % of 41000 values is a little more than 40959 of them.
         rank = -(-total * round(percent * 10000) // 1_000_000)
         index = int(np.searchsorted(below, rank))
         # The bin's upper edge; in the last bin that is occupied, the maximum is a tighter one.
