@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four rows of the array: products with the activations that all rows share, their sums over the columns, an accumulator a vector, and the rows' part of the
-// result memory. A step's sum meets its controls 4 + log2(Cols) clocks after weights and activations.
+// result memory. A step's sum meets its controls 5 + log2(Cols) clocks after weights and activations.
 module matrix_lane #(
     parameter int unsigned Cols = 8,  // a power of two
     parameter int unsigned MaxVectors = 4,

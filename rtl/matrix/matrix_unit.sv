@@ -44,7 +44,7 @@ module matrix_unit
   localparam int unsigned VectorW = $clog2(MaxVectors);
   localparam int unsigned ResultWords = 16;  // sums of all rows that may wait to be taken
   localparam int unsigned ResultAddrW = $clog2(ResultWords);
-  localparam int unsigned Delay = 2 + 4 + $clog2(Cols);  // memory, multiplier, adder tree
+  localparam int unsigned Delay = 2 + 5 + $clog2(Cols);  // memory, multiplier, adder tree
 
   if (Rows < 4 || 1 << $clog2(Rows) != Rows) begin : gen_check_rows
     $error("%m: Rows must be a power of two, at least 4");

@@ -11,7 +11,7 @@ module mul2x8_exhaustive #(
     output logic [23:0] first_wrong_o  // {w1, w0, x}
 );
   localparam int unsigned Lanes = 32;  // activations at once
-  localparam int unsigned Latency = 4;
+  localparam int unsigned Latency = 5;
 
   logic clk;
   initial begin

@@ -171,7 +171,7 @@ async def start_of_each_job(dut: Any) -> None:
     """A job's first step comes when the one before has had its clocks; its first result so long after its last step."""
     tb = Bench(dut, "start_of_each_job")
     await tb.start()
-    depth = 9 + int(math.log2(tb.cols))
+    depth = 10 + int(math.log2(tb.cols))
     for tiles in (1, 15, 16, 17, 40):
         tb.put(draw_job(tb.rng, 1, tiles, 1))
     by_job = await tb.check()

