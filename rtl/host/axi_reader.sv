@@ -18,6 +18,7 @@ module axi_reader #(
     output logic        error_o,      // one clock: the request has failed
     output logic [31:0] error_addr_o,
     output logic        idle_o,
+    input  logic        abort_i,      // end with the present burst, its words dropped
 
     output logic        m_axi_arvalid_o,
     input  logic        m_axi_arready_i,
@@ -40,7 +41,8 @@ module axi_reader #(
   logic [63:0] addr_q, burst_addr_q;
   logic [26:0] left_q;
   logic [8:0] beats_q;
-  logic failed_q, bad;
+  logic failed_q, aborted_q, bad, drop;
+  assign drop = failed_q || aborted_q || abort_i || bad;
 
   // Beats to the next 4 KiB border, at most MaxBeats.
   logic [10:0] to_border;
@@ -58,24 +60,26 @@ module axi_reader #(
   assign m_axi_araddr_o = burst_addr_q;
   assign m_axi_arlen_o = 8'(beats_q - 9'd1);
   assign bad = m_axi_rresp_i != 2'b00;
-  assign data_valid_o = state_q == Data && m_axi_rvalid_i && !failed_q && !bad;
+  assign data_valid_o = state_q == Data && m_axi_rvalid_i && !drop;
   assign data_o = m_axi_rdata_i;
-  assign m_axi_rready_o = state_q == Data && (data_ready_i || failed_q || bad);
+  assign m_axi_rready_o = state_q == Data && (data_ready_i || drop);
   assign error_addr_o = burst_addr_q[31:0];
 
   always_ff @(posedge clk_i) begin
     error_o <= 1'b0;
+    if (abort_i) aborted_q <= 1'b1;
     unique case (state_q)
       Idle: begin
         addr_q   <= req_addr_i;
         left_q   <= req_words_i;
         failed_q <= 1'b0;
+        aborted_q <= 1'b0;
         if (req_valid_i) state_q <= Size;
       end
       Size: begin
         burst_addr_q <= addr_q;
         beats_q <= beats;
-        state_q <= Address;
+        state_q <= (aborted_q || abort_i) ? Idle : Address;
       end
       Address: begin
         if (m_axi_arready_i) begin
@@ -89,7 +93,7 @@ module axi_reader #(
           if (bad) failed_q <= 1'b1;
           if (m_axi_rlast_i) begin
             error_o <= failed_q || bad;
-            state_q <= (failed_q || bad || left_q == '0) ? Idle : Size;
+            state_q <= (drop || left_q == '0) ? Idle : Size;
           end
         end
       end

@@ -8,6 +8,7 @@ module completer
 (
     input logic clk_i,
     input logic rst_i,
+    input logic purge_i,  // soft reset: drop the commands on their way, one a clock, and free their slots
 
     // Commands on their way, in order.
     input  logic                 command_valid_i,
@@ -107,9 +108,11 @@ module completer
   assign failure_o = failure_q;
   assign oldest_clock_o = head.clock;
   assign full_o = (index_q - taken_i) >= (32'd1 << log2_i);
-  assign pop = state_q == Publish;
-  assign irq_o = pop && head.irq;
-  assign halt_o = (pop && failure_q.fault >= FaultBadOpcode) || (state_q == Answer && writer_idle_i && write_failed_q);
+  logic publish;
+  assign publish = state_q == Publish && !purge_i;
+  assign pop = publish || purge_i;
+  assign irq_o = publish && head.irq;
+  assign halt_o = (publish && failure_q.fault >= FaultBadOpcode) || (state_q == Answer && writer_idle_i && write_failed_q);
 
   function automatic logic [15:0] saturating(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] sum;
@@ -129,7 +132,7 @@ module completer
     for (int s = int'(EncSlots) - 1; s >= 0; s--) if (lost_enc[s]) lost = 16'(s);
   end
 
-  assign drop_o = state_q == Room && failure_q.fault != FaultNone;
+  assign drop_o = (state_q == Room && failure_q.fault != FaultNone) || (purge_i && head_valid);
   assign drop_enc_o = head.enc;
   assign drop_pred_o = head.pred;
 

@@ -10,6 +10,7 @@ module program_loader
     input logic clk_i,
     input logic rst_i,
 
+    input  logic          abort_i,     // soft reset: give the command up
     input  logic          load_i,      // one clock each
     input  logic          start_i,
     input  logic          in_place_i,  // flag 3
@@ -303,6 +304,10 @@ module program_loader
       else crc_q <= crc_next(crc_q, header_word);
     end
 
+    if (abort_i) begin
+      state_q   <= Idle;
+      reading_q <= '0;
+    end
     if (rst_i) begin
       state_q <= Idle;
       reading_q <= '0;

@@ -29,6 +29,7 @@ module slot_table #(
     input logic                 set_enc_i,     // the slot looked up becomes...
     input logic                 set_pred_i,    // the destination looked up becomes...
     input logic                 live_i,
+    input logic                 pred_live_i,   // the same of the prediction slot
     input logic                 ended_i,       // encoder slots: ended, with live_i low
     input logic                 free_all_i,
     input logic                 drop_i,        // free the slots of these maps
@@ -77,7 +78,7 @@ module slot_table #(
       enc_live_q[enc]  <= live_i;
       enc_ended_q[enc] <= ended_i;
     end
-    if (set_pred_i) pred_live_q[destination] <= live_i;
+    if (set_pred_i) pred_live_q[destination] <= pred_live_i;
     if (drop_i) begin
       enc_live_q  <= enc_live_q & ~drop_enc_i;
       enc_ended_q <= enc_ended_q & ~drop_enc_i;

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// F stage: takes commands off the ring one by one, checks each, and has it done: by the entry sender, the slot commands, or the program loader.
+//
+// While a command's entries compute, the next one is fetched, checked and prepared. Commands other than ENCODE, DECODE, GREEDY and NOP wait until nothing is on its way. Every command ends
+// with a last entry through the sequencer, so that completions keep the order.
+module front
+  import gharial_pkg::*;
+  import gharial_config_pkg::*;
+  import host_pkg::*;
+  import crc_pkg::*;
+(
+    input logic clk_i,
+    input logic rst_i,
+
+    // Ring.
+    input  logic          run_i,       // enabled and not halted
+    input  logic   [63:0] base_i,
+    input  logic   [ 4:0] log2_i,
+    input  logic   [31:0] tail_i,
+    output logic   [31:0] head_o,
+    input  logic   [63:0] mem_size_i,
+    input  logic   [63:0] clock_i,
+    output logic          halt_o,      // one clock
+    output failure_t      halt_failure_o,
+    output logic          busy_o,
+    output logic          pending_o,  // slots have changed for a command that is not registered yet
+
+    // Program.
+    input  logic        program_i,
+    input  header_t     header_i,
+    input  logic [15:0] enc_slots_i,
+    input  logic [15:0] pred_slots_i,
+
+    // Reading.
+    output logic        read_valid_o,
+    input  logic        read_ready_i,
+    output logic [63:0] read_addr_o,
+    output logic [26:0] read_words_o,
+    input  logic        data_valid_i,
+    input  logic [31:0] data_i,
+    input  logic        error_i,
+    input  logic [31:0] error_addr_i,
+
+    // To the completer.
+    output logic                 command_valid_o,
+    input  logic                 command_ready_i,
+    output logic [         31:0] command_tag_o,
+    output logic                 command_irq_o,
+    output logic [         63:0] command_clock_o,
+    output logic [ EncSlots-1:0] command_enc_o,
+    output logic [PredSlots-1:0] command_pred_o,
+    input  logic                 empty_i,          // no command on its way
+
+    // Slot table.
+    output logic                 clear_marks_o,
+    output logic                 mark_o,           // the entry in check
+    output logic                 accept_o,         // the entry's slots become what the command makes them
+    input  logic [ EncSlots-1:0] enc_written_i,
+    input  logic [PredSlots-1:0] pred_written_i,
+
+    // Entry store and its check.
+    output logic     store_we_o,
+    output logic [15:0] store_addr_o,
+    output logic     get_o,
+    output logic [15:0] index_o,
+    input  logic     got_i,
+    input  failure_t entry_failure_i,
+
+    // Who does the rest.
+    output descriptor_t        descriptor_o,
+    output logic        [31:0] result_bytes_o,
+    output logic        [63:0] result_o,       // address of the entry's result
+    output logic               send_start_o,
+    input  logic               send_done_i,
+    output logic               slots_start_o,
+    input  logic               slots_done_i,
+    input  failure_t           slots_failure_i,
+    input  logic        [15:0] slots_index_i,
+    output logic               load_o,
+    output logic               start_o,
+    input  logic               load_done_i,
+    input  failure_t           load_failure_i,
+
+    // The last entry of commands without entries to compute.
+    output logic          end_valid_o,
+    input  logic          end_ready_i,
+    output failure_t      end_failure_o,
+    output logic   [15:0] end_index_o
+);
+  typedef enum logic [4:0] {
+    Wait,
+    Request,
+    Descriptor,
+    Check,
+    EntryRequest,
+    Entries,
+    EntriesCrc,
+    CheckGet,
+    CheckEntry,
+    Barrier,
+    Register,
+    AcceptGet,
+    AcceptEntry,
+    Send,
+    Slots,
+    Program,
+    End
+  } state_e;
+
+  state_e state_q;
+  descriptor_t descriptor_q;
+  logic [31:0] head_q, crc_q;
+  logic [63:0] clock_q, result_q;
+  logic [15:0] index_q, words_q, count;
+  logic [7:0] operation;
+  failure_t failure_q, command_failure;
+  logic accepted_q;
+  logic overrun, streams, moves;
+
+  assign operation = descriptor_q[0][7:0];
+  assign count = descriptor_q[0][31:16];
+  assign streams = on_streams(operation);
+  assign moves = on_slots(operation);
+  assign overrun = (tail_i - head_q) > (32'd1 << log2_i);
+  assign head_o = head_q;
+  assign descriptor_o = descriptor_q;
+  assign result_o = result_q;
+  assign busy_o = state_q != Wait;
+  assign pending_o = accepted_q && streams && (state_q == AcceptGet || state_q == AcceptEntry || state_q == Register);
+
+  command_check u_check (
+      .descriptor_i(descriptor_q),
+      .crc_i(~crc_q),
+      .program_i,
+      .classes_i(header_i.classes),
+      .mem_size_i,
+      .failure_o(command_failure),
+      .result_bytes_o
+  );
+
+  always_comb begin
+    read_valid_o = state_q == Request || state_q == EntryRequest;
+    read_addr_o  = base_i + {26'd0, head_q & ((32'd1 << log2_i) - 32'd1), 6'd0};
+    read_words_o = 27'd16;
+    if (state_q == EntryRequest) begin
+      read_addr_o  = {descriptor_q[3], descriptor_q[2]};
+      read_words_o = {9'd0, count, 2'b00};
+    end
+  end
+
+  assign store_we_o = state_q == Entries && data_valid_i;
+  assign store_addr_o = words_q;
+  assign index_o = index_q;
+  assign clear_marks_o = state_q == Check;
+  assign mark_o = state_q == CheckEntry && got_i && entry_failure_i.fault == FaultNone;
+  assign accept_o = state_q == AcceptEntry && got_i;
+  assign get_o = (state_q == CheckGet || state_q == AcceptGet) && index_q != count;
+
+  // What a failure of the command frees: where it moves state by itself, nothing but RESTORE's slots.
+  logic drops, on_prediction;
+  assign drops = accepted_q && (streams || operation == CmdRestore);
+  assign on_prediction = descriptor_q[0][8+FlagPrediction];
+  assign command_valid_o = state_q == Register;
+  assign command_tag_o = (failure_q.fault == FaultChecksum && !accepted_q && ~crc_q != descriptor_q[15]) ? '0 : descriptor_q[1];
+  assign command_irq_o = descriptor_q[0][8+FlagInterrupt] && command_failure.fault != FaultChecksum;
+  assign command_clock_o = clock_q;
+  assign command_enc_o = !drops ? '0 : streams ? enc_written_i : on_prediction ? '0 : pred_written_i[EncSlots-1:0];
+  assign command_pred_o = !drops ? '0 : (streams || on_prediction) ? pred_written_i : '0;
+
+  assign end_valid_o = state_q == End;
+  assign end_failure_o = failure_q;
+  assign end_index_o = index_q;
+  assign halt_failure_o = failure_q;
+
+  always_ff @(posedge clk_i) begin
+    halt_o <= 1'b0;
+    send_start_o <= 1'b0;
+    slots_start_o <= 1'b0;
+    load_o <= 1'b0;
+    start_o <= 1'b0;
+
+    unique case (state_q)
+      Wait: begin
+        clock_q <= clock_i;
+        crc_q <= CrcInit;
+        words_q <= '0;
+        index_q <= '0;
+        accepted_q <= 1'b0;
+        if (run_i && overrun) begin
+          halt_o <= 1'b1;
+          failure_q <= '{fault: FaultRingOverrun, unit: UnitHost, detail: tail_i};
+        end else if (run_i && tail_i != head_q && !halt_o) begin
+          failure_q <= NoFailure;
+          state_q   <= Request;
+        end
+      end
+      Request: if (read_ready_i) state_q <= Descriptor;
+      Descriptor: begin
+        if (data_valid_i) begin
+          descriptor_q[words_q[3:0]] <= data_i;
+          words_q <= words_q + 16'd1;
+          if (words_q != 16'd15) crc_q <= crc_next(crc_q, data_i);
+          else begin
+            head_q  <= head_q + 32'd1;
+            state_q <= Check;
+          end
+        end
+        if (error_i) begin
+          halt_o <= 1'b1;
+          failure_q <= '{fault: FaultBusRead, unit: UnitMemory, detail: error_addr_i};
+          state_q <= Wait;
+        end
+      end
+      Check: begin
+        words_q <= '0;
+        result_q <= {descriptor_q[5], descriptor_q[4]};
+        failure_q <= command_failure;
+        if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
+        else if (!streams && !moves) state_q <= Barrier;
+        else state_q <= (count == '0) ? EntriesCrc : EntryRequest;
+        if (command_failure.fault == FaultNone) crc_q <= CrcInit;
+      end
+      EntryRequest: if (read_ready_i) state_q <= Entries;
+      Entries: begin
+        if (data_valid_i) begin
+          crc_q   <= crc_next(crc_q, data_i);
+          words_q <= words_q + 16'd1;
+          if (words_q == {count[13:0], 2'b11} - 16'd4) state_q <= EntriesCrc;
+        end
+        if (error_i) begin
+          failure_q <= '{fault: FaultBusRead, unit: UnitMemory, detail: error_addr_i};
+          state_q <= Register;
+        end
+      end
+      EntriesCrc: begin
+        state_q <= moves ? Barrier : CheckGet;
+        if (descriptor_q[0][8+FlagChecked] && ~crc_q != descriptor_q[14]) begin
+          failure_q <= '{fault: FaultChecksum, unit: UnitHost, detail: ~crc_q};
+          state_q <= Register;
+        end
+      end
+      Barrier: begin
+        if (empty_i) begin
+          if (moves) state_q <= CheckGet;
+          else state_q <= Register;
+        end
+      end
+      CheckGet: begin
+        if (index_q == count) begin
+          index_q <= '0;
+          accepted_q <= 1'b1;
+          state_q <= streams ? AcceptGet : Register;
+        end else begin
+          state_q <= CheckEntry;
+        end
+      end
+      CheckEntry: begin
+        if (got_i) begin
+          index_q  <= index_q + 16'd1;
+          result_q <= result_q + 64'(descriptor_q[9]);
+          state_q  <= CheckGet;
+          if (entry_failure_i.fault != FaultNone) begin
+            failure_q <= entry_failure_i;
+            index_q   <= index_q;
+            state_q   <= Register;
+          end
+        end
+      end
+      // The slots become what the command makes them as soon as it is accepted: younger commands are checked against that.
+      AcceptGet: state_q <= (index_q == count) ? Register : AcceptEntry;
+      AcceptEntry: begin
+        if (got_i) begin
+          index_q <= index_q + 16'd1;
+          state_q <= AcceptGet;
+        end
+      end
+      Register: begin
+        if (command_ready_i) begin
+          if (failure_q.fault != FaultNone || operation == CmdNop) begin
+            state_q <= End;
+          end else if (streams) begin
+            send_start_o <= count != '0;
+            state_q <= (count != '0) ? Send : End;
+          end else if (moves) begin
+            slots_start_o <= 1'b1;
+            state_q <= Slots;
+          end else begin
+            load_o  <= operation == CmdLoad;
+            start_o <= operation == CmdStart;
+            state_q <= Program;
+          end
+        end
+      end
+      Send: if (send_done_i) state_q <= Wait;
+      Slots: begin
+        if (slots_done_i) begin
+          failure_q <= slots_failure_i;
+          index_q <= (slots_failure_i.fault != FaultNone) ? slots_index_i : '0;
+          state_q <= End;
+        end
+      end
+      Program: begin
+        if (load_done_i) begin
+          failure_q <= load_failure_i;
+          index_q   <= '0;
+          state_q   <= End;
+        end
+      end
+      default: if (end_ready_i) state_q <= Wait;
+    endcase
+
+    if (rst_i) begin
+      state_q <= Wait;
+      head_q  <= '0;
+    end
+  end
+endmodule
