@@ -62,7 +62,8 @@ static int i16_is_inside(const gh_program *program, int section, gh_instruction 
     in->destination.space = GH_DESTINATION;
     in->destination.offset = field * unit;
     in->destination.stride = stride * unit;
-    return field >> 14 == 0 && field + (uint64_t)stride * (in->vectors - 1) + in->row_groups <= units;
+    /* R int16 a row group. */
+    return field >> 14 == 0 && field + (uint64_t)stride * (in->vectors - 1) + 4 * (uint64_t)in->row_groups <= units;
 }
 
 static int matvec_is_inside(gh_program *program, int section, gh_instruction *in, uint32_t destination, uint32_t stride)

@@ -82,7 +82,7 @@ static void finish_cells(gh_engine *engine, int section, const gh_instruction *i
     int8_t *h = (int8_t *)gh_operand_at(lane, &in->destination, column->vector) + unit;
     cells(p, in, units, y, c, c_out, h);
     if (in->has_second)
-        memcpy(gh_operand_at(lane, &in->second, column->vector) + unit, h, units);
+        memmove(gh_operand_at(lane, &in->second, column->vector) + unit, h, units); /* may overlap, in bad programs */
     if (engine->trace.on && !engine->trace.failed) {
         uint8_t *record = engine->trace.data + column->trace;
         memcpy(record + 2 * (size_t)row, y, 2 * (size_t)rows);
