@@ -26,11 +26,13 @@ module matrix_lane #(
     input  logic        [ResultAddrW-1:0] raddr_i,
     output logic signed [           31:0] rsums_o[4]
 );
-  localparam int unsigned SumW = 16 + $clog2(Cols);
+  localparam int unsigned ProductW = 15;  // no weight is -128
+  localparam int unsigned SumW = ProductW + $clog2(Cols);
 
-  logic signed [15:0] products[4][Cols];
+  logic signed [ProductW-1:0] products[4][Cols];
   for (genvar p = 0; p < 2; p++) begin : gen_pair
     for (genvar c = 0; c < Cols; c++) begin : gen_col
+      logic signed [15:0] p0, p1;
       mul2x8 #(
           .Multiplier(Multiplier)
       ) u_mul (
@@ -38,9 +40,14 @@ module matrix_lane #(
           .w0_i(weights_i[2*p][c]),
           .w1_i(weights_i[2*p+1][c]),
           .x_i (acts_i[c]),
-          .p0_o(products[2*p][c]),
-          .p1_o(products[2*p+1][c])
+          .p0_o(p0),
+          .p1_o(p1)
       );
+      assign products[2*p][c]   = p0[ProductW-1:0];
+      assign products[2*p+1][c] = p1[ProductW-1:0];
+
+      logic unused;
+      assign unused = &{1'b0, p0[15], p1[15]};
     end
   end
 
@@ -50,7 +57,7 @@ module matrix_lane #(
 
     adder_tree #(
         .Terms(Cols),
-        .Width(16)
+        .Width(ProductW)
     ) u_tree (
         .clk_i,
         .terms_i(products[r]),

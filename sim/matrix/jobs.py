@@ -48,9 +48,10 @@ class Job:
 
 
 class Contents:
-    """Weights and activations at every address, each drawn when first asked for, int8 in [-127, 127].
+    """Weights and activations at every address, each drawn when first asked for, weights in [-127, 127], activations
+    in [-128, 127]: the host may send a feature that no quantiser gives.
 
-    `kind` is "random"; or "extreme", all -127 or 127; or "opposed", all weights 127 and all activations -127.
+    `kind` is "random"; or "extreme", all at their limits; or "opposed", all weights 127 and all activations -128.
     """
 
     def __init__(self, rows: int, cols: int, seed: int, kind: str = "random") -> None:
@@ -60,11 +61,11 @@ class Contents:
 
     def _draw(self, memory: int, address: int, shape: tuple[int, ...]) -> np.ndarray:
         if self.kind == "opposed":
-            return np.full(shape, -127 if memory else 127, np.int8)
+            return np.full(shape, -128 if memory else 127, np.int8)
         rng = np.random.default_rng([self.seed, memory, address])
         if self.kind == "extreme":
-            return rng.choice(np.array([-127, 127], np.int8), shape)
-        return rng.integers(-127, 128, shape).astype(np.int8)
+            return rng.choice(np.array([-128 if memory else -127, 127], np.int8), shape)
+        return rng.integers(-128 if memory else -127, 128, shape).astype(np.int8)
 
     def _tile(self, address: int) -> np.ndarray:
         return self._draw(0, address, (self.rows, self.cols))

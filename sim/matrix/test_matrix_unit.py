@@ -137,14 +137,14 @@ async def smallest_to_large(dut: Any) -> None:
 @cocotb.test()
 @cocotb.parametrize(kind=["extreme", "opposed"])
 async def extreme_values(dut: Any, kind: str) -> None:
-    """All weights and activations are ±127; a row of 65536 columns in the full form: the largest sum there is."""
+    """All weights and activations at their limits; a row of 65536 columns in the full form: the largest sum there is."""
     tb = Bench(dut, "extreme_values", kind=kind)
     await tb.start()
     tiles = 65536 // tb.cols // amount(32, 1)
     tb.put(draw_job(tb.rng, 1, tiles, 1), *(draw_job(tb.rng, 2, 9, vectors) for vectors in (1, 2, 3, 4)))
     by_job = await tb.check()
     if kind == "opposed":
-        assert signed(by_job[0][0].payload["sums"][0], 32) == -127 * 127 * tb.cols * tiles
+        assert signed(by_job[0][0].payload["sums"][0], 32) == 127 * -128 * tb.cols * tiles
 
 
 @cocotb.test()
