@@ -66,13 +66,4 @@ module activation_memory
       .raddr_i(raddr[AddrW-1:0]),
       .rdata_o
   );
-
-  // All bytes of a lane are written together.
-`ifdef FORMAL
-  always_ff @(posedge clk_i) begin
-    for (int lane = 0; lane < int'(Lanes); lane++) begin
-      assert (mask[lane*LaneBytes+:LaneBytes] == {LaneBytes{mask[lane*LaneBytes]}});
-    end
-  end
-`endif
 endmodule

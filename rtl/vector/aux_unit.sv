@@ -47,7 +47,7 @@ module aux_unit
   aux_job_t job_q;
   logic busy_q, second_q, asks, asked;
   logic [15:0] unit_q;
-  logic [3:0] on_way_q;  // units asked for and not written
+  logic [ 3:0] on_way_q;  // units asked for and not written
   logic unit_asked, written;
 
   assign job_ready_o = !busy_q;
