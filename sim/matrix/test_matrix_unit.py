@@ -137,7 +137,7 @@ async def smallest_to_large(dut: Any) -> None:
 @cocotb.test()
 @cocotb.parametrize(kind=["extreme", "opposed"])
 async def extreme_values(dut: Any, kind: str) -> None:
-    """All weights and activations at their limits; a row of 65536 columns in the full form: the largest sum there is."""
+    """All weights and activations at their limits; in the full form a row of 65536 columns, the largest sum."""
     tb = Bench(dut, "extreme_values", kind=kind)
     await tb.start()
     tiles = 65536 // tb.cols // amount(32, 1)
