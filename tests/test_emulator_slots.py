@@ -6,13 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator_host import START, TOKEN, Host
-from emulator_program import Sizes, network
+from emulator_program import Assembler, Sizes, network
 
 from gharial.devices.emulator import open_emulator
 from gharial.isa import _registers as reg
 from gharial.isa.commands import Flag, Operation
 from gharial.isa.configs import config
 from gharial.isa.faults import Fault
+from gharial.isa.instructions import Space, operand
 
 BOTH = pytest.mark.parametrize("prediction", [False, True], ids=["encoder", "prediction"])
 
@@ -177,6 +178,28 @@ def test_nothing_is_left_of_the_slot_before(host: Host, seed: int) -> None:
     fill(host, 4, True, seed)
     assert host.decode([step])["status"] == Fault.NONE
     assert content(host, 4, True) == clean
+
+
+def test_what_lay_in_the_memory_before_does_not_show() -> None:
+    """State in device memory: a slot that becomes live is zero where its section writes nothing."""
+    cfg, a = config("kv260"), Assembler(config("kv260"))
+    unit = a.embed(np.full((1, cfg.cols), 5))
+    for section in ("encode", "predict"):
+        a.lookup(section, constant=1, unit=unit, units=1, destination=operand(Space.DESTINATION, 1))
+    sizes = {f"{side}_{part}_units": 3 for side in ("enc", "pred") for part in ("a", "c")}
+    images = a.build(vectors=1, feature_bytes=cfg.cols, scratch_units=1, classes=1, blank=0, logit_bits=8, **sizes)
+    host = Host(open_emulator(cfg, 64 << 20))
+    host.load(images)
+    slots = cfg.enc_slots + cfg.pred_slots
+    stride = (size(host, True) + 63) // 64 * 64
+    host.device.write_memory(host.state, b"\xee" * stride * slots)
+    wanted = bytes(cfg.cols) + bytes([5] * cfg.cols) + bytes(size(host, True) - 2 * cfg.cols)
+    entry = {"kind": START, "source": 0, "destination": 8, "no_joint": 1}
+    assert host.decode([entry])["status"] == Fault.NONE
+    assert content(host, 8, True) == wanted
+    step = {"slot": 8, "prediction": 9, "reset": 1, "features": np.zeros((1, cfg.cols), int)}
+    assert host.greedy([step], 1)["status"] == Fault.NONE
+    assert content(host, 8, False) == content(host, 9, True) == wanted
 
 
 def test_state_lies_where_start_put_it(seed: int) -> None:
