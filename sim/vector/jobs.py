@@ -131,8 +131,10 @@ class Machine:
         self.bias = rng.integers(-(1 << 30), (1 << 30) + 1, (bias_groups, rows)) >> rng.integers(
             0, 30, (bias_groups, rows)
         )
-        self.cells = rng.integers(-(1 << 15), 1 << 15, (cell_units, self.quads)) >> rng.integers(
-            0, 14, (cell_units, self.quads)
+        cells = (cell_units, self.quads)
+        self.cells = rng.integers(-(1 << 15), 1 << 15, cells) >> rng.integers(0, 14, cells)
+        self.cells = np.where(
+            rng.random(cells) < 0.2, rng.choice(np.array([-(1 << 15), (1 << 15) - 1]), cells), self.cells
         )
         self.sums = np.zeros((sum_groups, rows), np.int64)
         self.parts = np.full(sum_groups, MOST_PARTS)  # in each sum; so many that it must be started anew
@@ -147,11 +149,12 @@ class Machine:
         rng = self.rng
         values = {name: int(rng.integers(0, 1 << bits)) for name, bits in FIELDS}
         values |= {"post": int(post), "vectors_less_1": vectors - 1, "row_groups": groups}
-        values["last"] = 0 if post == Post.NONE else int(rng.integers(0, 1 << vectors))
+        ends = bool(fixed.get("last", post != Post.NONE and rng.random() < 0.9))
+        values["last"] = int(rng.integers(1, 1 << vectors)) if ends else 0
         if post == Post.CELL and values["last"]:
             values["last"] = 1 << int(rng.integers(0, vectors))
         values["shift"] = int(next(self.decks["s"]))
-        if post == Post.CELL:
+        if post == Post.CELL and ends:
             values["shift"], values["qh"] = int(next(self.decks["qc"])), int(next(self.decks["qh"]))
         values["i8_high"] = int(rng.choice(np.array([127, rng.integers(1, 128)])))
         values["sum_group"] = int(rng.integers(0, len(self.sums) - groups * vectors + 1))
@@ -170,7 +173,10 @@ class Machine:
             values["cell_destination"] = int(rng.integers(half, 2 * half - 4 * groups * vectors + 1))
         values |= fixed
         values["first"] = values["first"] & (1 << vectors) - 1 | self._to_start(values, vectors)
-        return Job(values, self._accumulators(values["scale_group"], groups, vectors))
+        acc = self._accumulators(values["scale_group"], groups, vectors)
+        if rng.random() < 0.2:  # everything at its ends
+            acc = np.where(acc < 0, -INT32, INT32 - 1)
+        return Job(values, acc)
 
     def _to_start(self, values: dict[str, int], vectors: int) -> int:
         """Mask of the vectors whose sums cannot take another part."""
