@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gharial.compiler.tables import default_tables, table_image
 from gharial.isa.configs import Config
-from gharial.isa.header import HEADER, INTERFACE_VERSION, MAGIC
+from gharial.isa.header import HEADER, INTERFACE_VERSION, MAGIC, tokens_needed
 from gharial.isa.instructions import JOINT, LOOKUP, MATVEC, NO_SECOND, Opcode, Post, Predicate, Space, operand
 
 Ints = npt.NDArray[np.integer]
@@ -128,6 +128,7 @@ class Assembler:
             values |= {f"{name}_first": first, f"{name}_count": len(self.code[name])}
             first += len(self.code[name])
         values |= header
+        values.setdefault("tokens", tokens_needed(values))
         return Images([sealed(HEADER.pack(**values)) + b"".join(body), *spaces], values)
 
 
@@ -146,7 +147,6 @@ class Sizes:
     hidden: int = 16
     joint: int = 16
     classes: int = 48
-    tokens: int = 47
     vectors: int = 2
 
 
@@ -214,7 +214,7 @@ def network(config: Config, rng: np.random.Generator, sizes: Sizes = Sizes()) ->
     made("encode", "joint_enc")
     a.matvec("encode", weights(j, h), first=1, last=1, post=Post.I16, source=scratch(at["post"]), destination=0,
              **scaled(j, h), **biased(j))  # fmt: skip
-    tokens = a.embed(rng.integers(-127, 128, (sizes.tokens, h)))
+    tokens = a.embed(rng.integers(-127, 128, (sizes.classes - 1, h)))
     a.lookup("predict", unit=tokens, units=hu, destination=scratch(at["embed"]))
     shared = {"sum": V * cells}  # sums that section encode does not use
     a.matvec("predict", weights(4 * h, h), first=1, source=source, **shared, **scaled(4 * h, h), **biased(4 * h))
@@ -235,6 +235,6 @@ def network(config: Config, rng: np.random.Generator, sizes: Sizes = Sizes()) ->
         feature_bytes=f, vectors=V, feature_unit=0, scratch_units=at["z"] + ju, enc_a_units=2 * hu,
         enc_c_units=2 * cells + 2 * outs, pred_a_units=hu, pred_c_units=cells + outs, joint_enc_unit=2 * cells,
         joint_enc_units=outs, joint_pred_unit=cells, joint_pred_units=outs, classes=sizes.classes,
-        blank=sizes.classes - 1, logit_bits=11, sum_groups=(V + 1) * cells, tokens=sizes.tokens,
+        blank=sizes.classes - 1, logit_bits=11, sum_groups=(V + 1) * cells,
     )  # fmt: skip
     return images, trace

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from emulator_host import NONE, STAGING, START, TOKEN, Host
-from emulator_program import Sizes, network
+from emulator_program import network
 
 from gharial.devices.emulator import open_emulator
 from gharial.isa import _registers as reg
@@ -16,7 +16,7 @@ from gharial.isa.commands import DECODE_ENTRY, ENCODE_ENTRY, GREEDY_ENTRY, SLOT_
 from gharial.isa.configs import config
 from gharial.isa.faults import Fault, Unit
 
-IMAGES = network(config("tiny"), np.random.default_rng(7), Sizes(classes=48, tokens=48))[0]
+IMAGES = network(config("tiny"), np.random.default_rng(7))[0]
 FEATURES = np.random.default_rng(8).integers(-9, 10, (2, IMAGES.header["feature_bytes"]))
 HOST, SEQUENCER, MEMORY = Unit.HOST, Unit.SEQUENCER, Unit.MEMORY
 Outcome = tuple[int, int, int, int]

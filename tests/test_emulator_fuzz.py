@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator_host import START, TOKEN, Host
-from emulator_program import Assembler, Images, Sizes, network, random_scales, sealed
+from emulator_program import Assembler, Images, network, random_scales, sealed
 from emulator_witness import LIVE, Witness
 
 from gharial.devices.emulator import EmulatorDevice, _engine, open_emulator
@@ -19,10 +19,11 @@ from gharial.isa.instructions import NO_SECOND, Post, Predicate, Space, i8_range
 
 CFG = config("tiny")
 SCRATCH, SLOT_A, SLOT_C = 96, 48, 64  # units of a random program
+TOKENS = 40
 FIELDS = {"vectors": 4, "feature_bytes": 24, "feature_unit": 1, "scratch_units": SCRATCH, "enc_a_units": SLOT_A,
           "enc_c_units": SLOT_C, "pred_a_units": SLOT_A, "pred_c_units": SLOT_C, "joint_enc_unit": 32,
-          "joint_enc_units": 16, "joint_pred_unit": 48, "joint_pred_units": 16, "classes": 40, "blank": 0,
-          "logit_bits": 9, "sum_groups": 24, "tokens": 7}  # fmt: skip
+          "joint_enc_units": 16, "joint_pred_unit": 48, "joint_pred_units": 16, "classes": TOKENS, "blank": 0,
+          "logit_bits": 9, "sum_groups": 24, "tokens": TOKENS}  # fmt: skip
 
 
 class Generator:
@@ -31,7 +32,7 @@ class Generator:
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.a = Assembler(CFG)
-        self.rows = self.a.embed(rng.integers(-127, 128, (7, 12)))
+        self.rows = self.a.embed(rng.integers(-127, 128, (TOKENS, 12)))
 
     def integer(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, high))
@@ -140,8 +141,8 @@ def test_random_programs(kernel: str, seed: int) -> None:
             for e in entries:
                 witness.encode(e["slot"], e["features"], step == 0, step % 2)
             joints = [
-                {"slot": 0, "kind": TOKEN, "token": int(rng.integers(7)), "source": 2, "destination": 4},
-                {"slot": 1, "kind": TOKEN, "token": int(rng.integers(7)), "source": 2, "destination": 5},
+                {"slot": 0, "kind": TOKEN, "token": int(rng.integers(TOKENS)), "source": 2, "destination": 4},
+                {"slot": 1, "kind": TOKEN, "token": int(rng.integers(TOKENS)), "source": 2, "destination": 5},
                 {"slot": 3, "kind": START, "token": 3, "source": 2, "destination": 1},
             ]
             assert host.decode([e | {"bank": step % 2} for e in joints], 8)["status"] == Fault.NONE
@@ -192,7 +193,7 @@ def try_program(images: Images, rng: np.random.Generator, kernel: str | None = N
 def test_random_instruction_bytes(seed: int) -> None:
     """Any code behind a good header: bits flipped in good instructions, and plain noise."""
     rng = np.random.default_rng(seed)
-    good, _ = network(CFG, rng, Sizes(classes=48, tokens=48))
+    good, _ = network(CFG, rng)
     outcomes: list[int] = []
     for trial in range(150):
         code = np.frombuffer(good.spaces[0], np.uint8).copy()
@@ -209,7 +210,7 @@ def test_random_instruction_bytes(seed: int) -> None:
 def test_random_headers(seed: int) -> None:
     """Sizes that fit the configuration but not the instructions."""
     rng = np.random.default_rng(seed)
-    good, _ = network(CFG, rng, Sizes(classes=48, tokens=48))
+    good, _ = network(CFG, rng)
     fields = [k for k in HEADER.fields if k not in ("magic", "version", "config_id", "crc") and "bytes" not in k]
     ran = 0
     for _ in range(150):
@@ -226,7 +227,7 @@ def test_random_headers(seed: int) -> None:
 def test_random_tables_scales_and_biases(seed: int) -> None:
     """Numbers that no compiler makes: results mean nothing, and are the same with every kernel."""
     rng = np.random.default_rng(seed)
-    good, _ = network(CFG, rng, Sizes(classes=48, tokens=48))
+    good, _ = network(CFG, rng)
     for _ in range(10):
         spaces = [good.spaces[0], *(rng.integers(0, 256, len(s)).astype(np.uint8).tobytes() for s in good.spaces[1:])]
         states = []
@@ -241,7 +242,7 @@ def test_random_tables_scales_and_biases(seed: int) -> None:
 def test_random_commands(seed: int) -> None:
     """Descriptors and entries of noise, with right CRCs: the device refuses or runs them, and goes on."""
     rng = np.random.default_rng(seed)
-    good, _ = network(CFG, rng, Sizes(classes=48, tokens=48))
+    good, _ = network(CFG, rng)
     host = Host(open_emulator(CFG))
     host.load(good)
     outcomes = set()

@@ -17,7 +17,7 @@ from gharial.isa.instructions import Post, Predicate, Space, i8_range, operand
 
 ALL_TINY = {"enc_a_units": 64, "enc_c_units": 64, "pred_a_units": 64, "pred_c_units": 64, "joint_enc_unit": 0,
             "joint_enc_units": 32, "joint_pred_unit": 0, "joint_pred_units": 64, "scratch_units": 512,
-            "feature_unit": 0, "sum_groups": 128, "classes": 1, "blank": 0, "logit_bits": 8, "tokens": 0}  # fmt: skip
+            "feature_unit": 0, "sum_groups": 128, "classes": 1, "blank": 0, "logit_bits": 8}  # fmt: skip
 
 
 def start(cfg: Config, images: Images, kernel: str | None = None) -> tuple[Host, Witness]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from emulator_host import NONE, TOKEN, Host
-from emulator_program import Images, Sizes, network
+from emulator_program import Images, network
 
 from gharial.devices.emulator import open_emulator
 from gharial.isa import _registers as reg
@@ -16,7 +16,7 @@ from gharial.isa.commands import DECODE_ENTRY, ENCODE_ENTRY, Operation
 from gharial.isa.configs import config
 from gharial.isa.faults import Fault, Unit
 
-IMAGES = network(config("tiny"), np.random.default_rng(7), Sizes(classes=48, tokens=48))[0]
+IMAGES = network(config("tiny"), np.random.default_rng(7))[0]
 SEQUENCER = Unit.SEQUENCER
 Outcome = tuple[int, int, int, int]
 

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from emulator_host import Host
-from emulator_program import Sizes, network
+from emulator_program import network
 
 from gharial.devices.emulator import EmulatorDevice, open_emulator
 from gharial.errors import BadInput, DeviceError
@@ -186,7 +186,7 @@ def test_interrupts(host: Host) -> None:
 
 
 def test_soft_reset_keeps_program_slots_and_memory(host: Host, seed: int) -> None:
-    images, _ = network(host.config, np.random.default_rng(seed), Sizes(classes=48))
+    images, _ = network(host.config, np.random.default_rng(seed))
     host.load(images)
     step = {"slot": 3, "features": np.ones((2, images.header["feature_bytes"]), int)}
     assert host.encode([step | {"reset": 1}])["status"] == Fault.NONE
@@ -220,7 +220,7 @@ def test_a_stall_ends_with_reset(host: Host) -> None:
 def test_closing() -> None:
     device = open_emulator(config("tiny"))
     host = Host(device)
-    images, _ = network(host.config, np.random.default_rng(0), Sizes(classes=48))
+    images, _ = network(host.config, np.random.default_rng(0))
     host.load(images)
     device.close()
     device.close()

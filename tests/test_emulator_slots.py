@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("prediction", [False, True], ids=["encoder", "pre
 @pytest.fixture
 def host(seed: int) -> Host:
     cfg = config("tiny")
-    images, _ = network(cfg, np.random.default_rng(seed), Sizes(classes=48))
+    images, _ = network(cfg, np.random.default_rng(seed))
     host = Host(open_emulator(cfg))
     host.load(images)
     return host

@@ -16,7 +16,7 @@ from gharial.isa.commands import UNIT_TEMPERATURE, Operation
 from gharial.isa.configs import config
 from gharial.isa.faults import Fault
 
-SIZES = Sizes(features=6, hidden=13, joint=11, classes=45, tokens=45)
+SIZES = Sizes(features=6, hidden=13, joint=11, classes=45)
 UNITS = {"encoder.pre_rnn.0": 13, "encoder.post_rnn.0": 13, "joint_enc": 11, "prediction.0": 13, "joint_pred": 11,
          "joint": 11, "logits": 45}  # fmt: skip
 CELLS = ("encoder.pre_rnn.0", "encoder.post_rnn.0", "prediction.0")

@@ -34,6 +34,7 @@ def refusal(program: Program) -> str:
         ({"logit_bits": 3}, "logit fraction bits"),
         ({"scratch_units": 513}, "scratch units is out of range"),
         ({"sum_groups": 129}, "sum groups is out of range"),
+        ({"tokens": CLASSES - 2}, "a class has no embedding row"),
         ({"feature_unit": 8}, "feature unit is out of range"),
         ({"enc_a_units": 513}, "enc_a_units is out of range"),
         ({"joint_enc_unit": 3}, "end of joint_enc is out of range"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from small_program import assemble, begin, cell, changed, code, manifest, matvec, new, old, scratch
+from small_program import assemble, begin, cell, changed, code, manifest, matvec, new, old, scratch, spaces
 
 from gharial.errors import BadInput
 from gharial.isa.header import HEADER
@@ -260,7 +260,10 @@ def test_later_dependencies_are_enough() -> None:
 
 
 def test_logits_of_all_classes() -> None:
-    assert "logits of other rows than the classes" in refusal(assemble(code(), {"classes": 17}))
+    more = {"embedding": spaces(1)["embedding"] + bytes(8)}  # rows for 17 tokens
+    assert "logits of other rows than the classes" in refusal(
+        assemble(fields={"classes": 17, "tokens": 17}, images=more)
+    )
     two = {"row_groups": 2, "col_tiles": 1, "tile": 5, "scale_group": 5, "bias_group": 4}
     assert "logits of other rows than the classes" in refusal(assemble(changed("joint", 1, **two)))
 

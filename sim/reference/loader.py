@@ -19,6 +19,7 @@ from gharial.isa.header import (
     MAX_VECTORS,
     TABLE_BYTES,
     ProgramSpace,
+    tokens_needed,
 )
 from gharial.isa.instructions import SECTION_LIMIT
 from gharial.isa.words import Words
@@ -164,7 +165,7 @@ def _network_fault(machine: Machine, header: dict[str, int]) -> int | None:
         return 19
     if header["logit_bits"] not in LOGIT_BITS:
         return 20
-    if header["sum_groups"] > config.sum_groups:
+    if header["sum_groups"] > config.sum_groups or header["tokens"] < tokens_needed(header):
         return 21
     return None
 

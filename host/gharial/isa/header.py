@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Header of a program's code space (docs/isa.md, section 4) and the space numbers (section 2)."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from gharial.isa.words import Field, Record
@@ -67,3 +68,8 @@ HEADER = Record(
         "crc": Field(63),
     },
 )
+
+
+def tokens_needed(header: Mapping[str, int]) -> int:
+    """Rows that the embedding of a program must have: GREEDY feeds every class but blank back into the network."""
+    return header["classes"] - (header["blank"] == header["classes"] - 1)

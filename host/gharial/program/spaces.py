@@ -8,7 +8,15 @@ import zlib
 import numpy as np
 
 from gharial.errors import BadInput
-from gharial.isa.header import HEADER, INTERFACE_VERSION, LOGIT_BITS, MAGIC, MAX_VECTORS, TABLE_BYTES
+from gharial.isa.header import (
+    HEADER,
+    INTERFACE_VERSION,
+    LOGIT_BITS,
+    MAGIC,
+    MAX_VECTORS,
+    TABLE_BYTES,
+    tokens_needed,
+)
 from gharial.program.container import AGAIN
 from gharial.program.manifest import SPACES
 from gharial.program.program import Program
@@ -62,6 +70,8 @@ def check_header(program: Program) -> None:
     inside("blank", header["blank"], 0, header["classes"] - 1)
     inside("scratch units", header["scratch_units"], 0, config.scratch_units)
     inside("sum groups", header["sum_groups"], 0, config.sum_groups)
+    if header["tokens"] < tokens_needed(header):
+        raise BadInput("a class has no embedding row", where, f"{header['tokens']} rows", tokens_needed(header))
     feature_units = header["vectors"] * (header["feature_bytes"] // config.cols)
     inside("feature unit", header["feature_unit"], 0, header["scratch_units"] - feature_units)
     if not config.in_memory:

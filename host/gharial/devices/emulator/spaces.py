@@ -11,7 +11,16 @@ import numpy as np
 from gharial.devices.emulator.failure import CommandFault
 from gharial.isa.configs import Config
 from gharial.isa.faults import Fault, Unit
-from gharial.isa.header import HEADER, INTERFACE_VERSION, LOGIT_BITS, MAGIC, MAX_VECTORS, TABLE_BYTES, ProgramSpace
+from gharial.isa.header import (
+    HEADER,
+    INTERFACE_VERSION,
+    LOGIT_BITS,
+    MAGIC,
+    MAX_VECTORS,
+    TABLE_BYTES,
+    ProgramSpace,
+    tokens_needed,
+)
 from gharial.isa.instructions import SECTION_LIMIT
 from gharial.isa.instructions import WORDS as INSTRUCTION_WORDS
 
@@ -135,7 +144,7 @@ class ProgramSpaces:
             18: h["joint_pred_unit"] + h["joint_pred_units"] <= h["pred_c_units"],
             19: 1 <= h["classes"] <= config.max_classes and h["blank"] < h["classes"],
             20: h["logit_bits"] in LOGIT_BITS,
-            21: h["sum_groups"] <= config.sum_groups,
+            21: h["sum_groups"] <= config.sum_groups and h["tokens"] >= tokens_needed(h),
         }
         return next((word for word, good in checks.items() if not good), None)
 
