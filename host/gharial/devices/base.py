@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every device offers to the driver: registers, device memory, a doorbell, a bounded wait, reset.
 
-The driver (gharial.driver) uses nothing else, so the emulator, the reference model, the RTL in simulation and a board are the same to it.
+The driver (gharial.driver) uses nothing else, so the emulator, the reference model, the RTL in simulation and a board
+are the same to it.
 """
 
 from abc import ABC, abstractmethod

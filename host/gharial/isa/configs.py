@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named hardware configurations, read from the one file that RTL builds, compiler and devices share (rtl/configs.yaml)."""
+"""Named hardware configurations, from the one file that RTL builds, compiler and devices share (rtl/configs.yaml)."""
 
 import zlib
 from dataclasses import dataclass, fields
