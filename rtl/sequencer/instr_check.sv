@@ -213,11 +213,13 @@ module instr_check
 
     unique case (state_q)
       Idle: begin
-        fault_q <= FaultNone;
-        product_q <= '0;
-        a_q <= is_lookup ? 32'(instr_i[2][31:16]) : 32'(groups);
-        b_q <= !is_lookup ? instr_i[2][31:16] : (instr_i[0][10:8] == 3'd0) ? header_i.tokens : 16'd1;
-        if (start_i) state_q <= Product;
+        if (start_i) begin
+          fault_q <= FaultNone;
+          product_q <= '0;
+          a_q <= is_lookup ? 32'(instr_i[2][31:16]) : 32'(groups);
+          b_q <= !is_lookup ? instr_i[2][31:16] : (instr_i[0][10:8] == 3'd0) ? header_i.tokens : 16'd1;
+          state_q <= Product;
+        end
       end
       Product: begin
         if (!defined) begin
