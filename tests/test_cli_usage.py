@@ -90,21 +90,32 @@ def test_devices(cli: Run) -> None:
     assert all(list(entry) == ["name", "kind", "config", "interface_version", "state"] for entry in found)
     names = {entry["name"] for entry in found}
     assert {"emulator", "reference", *(f"emulator:{name}" for name in configs())} <= names
-    assert {entry["state"] for entry in found} == {"ready"}
+    assert {entry["state"] for entry in found if entry["kind"] != "verilator"} == {"ready"}
+    rtl = {entry["name"]: entry["config"] for entry in found if entry["kind"] == "verilator"}
+    assert rtl == {"verilator": "ecp5-85f", "verilator:tiny": "tiny", "verilator:ecp5-85f": "ecp5-85f"}
     lines = cli("devices").out.splitlines()
     assert [line.split()[0] for line in lines] == [entry["name"] for entry in found]
 
 
-def test_the_reference_model_needs_a_checkout(monkeypatch: pytest.MonkeyPatch, cli: Run) -> None:
-    monkeypatch.setattr("gharial.devices.open._checkout", lambda: None)
-    cli("transcribe", "--device", "reference", SHORT).refused("device reference", "checkout")
-    assert {d.state for d in list_devices() if d.kind == "reference"} == {"needs a source checkout"}
+@pytest.mark.parametrize("kind", ["reference", "verilator"])
+def test_some_devices_need_a_checkout(monkeypatch: pytest.MonkeyPatch, cli: Run, kind: str) -> None:
+    monkeypatch.setattr("gharial.devices.checkout.has", lambda *names: False)
+    cli("transcribe", "--device", kind, SHORT).refused(f"device {kind}", "checkout")
+    assert all("needs a source checkout" in d.state for d in list_devices() if d.kind == kind)
+
+
+def test_the_simulated_rtl_needs_its_tools(monkeypatch: pytest.MonkeyPatch, cli: Run) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    cli("transcribe", "--device", "verilator:tiny", SHORT).refused(
+        "device verilator:tiny", "no-such-compiler", "get it"
+    )
+    assert any("no-such-compiler" in d.state for d in list_devices() if d.kind == "verilator")
 
 
 @pytest.mark.parametrize(
     ("device", "parts"),
     [
-        ("verilator", ["not part of this version yet", "emulator"]),
+        ("verilator:u50", ["not part of this version yet", "ecp5-85f"]),
         ("litex:uart:/dev/ttyUSB0", ["not part of this version yet"]),
         ("xdma:0", ["not part of this version yet"]),
         ("toaster", ["unknown device", "toaster", "gharial devices"]),

@@ -5,21 +5,19 @@
 |---|---|
 | `emulator`, `emulator:CONFIG` | the machine on the CPU, bit-exact and fast |
 | `reference`, `reference:CONFIG` | the integer reference model, from a source checkout |
+| `verilator`, `verilator:CONFIG` | the RTL in simulation, from a source checkout with the tools that `make sim` gets |
 
-Without CONFIG a device takes the configuration that the program was compiled for.
+Without CONFIG a device takes the configuration that the program was compiled for; the RTL is that of ecp5-85f.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from gharial.devices import checkout
 from gharial.devices.base import Device
 from gharial.errors import BadInput
 from gharial.isa import configs as named
@@ -27,10 +25,17 @@ from gharial.isa.configs import Config
 from gharial.isa.header import INTERFACE_TEXT
 
 DEFAULT = "emulator"
-KINDS = ("emulator", "reference")
-PLANNED = ("verilator", "litex", "xdma", "pynq")
+KINDS = ("emulator", "reference", "verilator")
+PLANNED = ("litex", "xdma", "pynq")
+RTL = "ecp5-85f"
+"""Configuration of the device `verilator` where its name has none."""
 
 _READY = "ready"
+# Kinds that the package does not hold, and a file by which a checkout is known to have them.
+_OUTSIDE = {
+    "reference": ("the reference model", "sim/reference/__init__.py"),
+    "verilator": ("the RTL", "rtl/csr/gharial.rdl"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,17 +72,26 @@ def device_config(name: str) -> Config | None:
         raise BadInput("this device is not part of this version yet", f"device {name}", expected=_names())
     if kind not in KINDS:
         raise BadInput("unknown device", found=name, expected=_names(), remedy="list them with: gharial devices")
-    if kind == "reference" and _checkout() is None:
+    if kind in _OUTSIDE and not checkout.has(_OUTSIDE[kind][1]):
         raise BadInput(
-            "the reference model is not part of the installed package",
+            f"{_OUTSIDE[kind][0]} is not part of the installed package",
             f"device {name}",
             remedy="use it from a source checkout (make demo sets one up), or take --device emulator",
         )
+    if name == "verilator":
+        return named.config(RTL)
     if not config:
         if name != kind:
             raise BadInput("a configuration must follow the colon", f"device {name}", expected=f"{kind}:CONFIG")
         return None
-    return named.config(config)
+    found = named.config(config)
+    if kind == "verilator" and found.in_memory:
+        raise BadInput(
+            "the RTL of this configuration is not part of this version yet",
+            f"device {name}",
+            expected=", ".join(_on_chip()),
+        )
+    return found
 
 
 def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Device:
@@ -102,9 +116,14 @@ def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Devic
             wanted.name,
             f"compile it for this device: gharial compile CKPT -o PROGRAM --config {wanted.name}",
         )
-    if name.partition(":")[0] == "reference":
-        device: Device = _reference().ReferenceDevice(config, manifest)
+    kind = name.partition(":")[0]
+    if kind == "reference":
+        device: Device = checkout.module("sim.reference").ReferenceDevice(config, manifest)
         return device
+    if kind == "verilator":
+        from gharial.devices.verilator import open_verilator
+
+        return open_verilator(config)
     from gharial.devices.emulator import open_emulator
 
     return open_emulator(config)
@@ -112,16 +131,27 @@ def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Devic
 
 def list_devices() -> list[DeviceInfo]:
     """Every device that this version knows, ready or not."""
-    states = {"emulator": _emulator_state(), "reference": _reference_state()}
+    every = list(named.configs())
+    kinds = [
+        ("emulator", None, every, _emulator_state()),
+        ("reference", None, every, _reference_state()),
+        ("verilator", RTL, _on_chip(), _rtl_state()),
+    ]
     return [
-        DeviceInfo(kind if config is None else f"{kind}:{config}", kind, config, INTERFACE_TEXT, states[kind])
-        for kind in KINDS
-        for config in (None, *named.configs())
+        DeviceInfo(kind if config is None else f"{kind}:{config}", kind, config or default, INTERFACE_TEXT, state)
+        for kind, default, configs, state in kinds
+        for config in (None, *configs)
     ]
 
 
 def _names() -> str:
-    return "emulator, reference, each with or without :CONFIG (" + ", ".join(named.configs()) + ")"
+    every, built = ", ".join(named.configs()), ", ".join(_on_chip())
+    return f"emulator, reference, each with or without :CONFIG ({every}), verilator ({built})"
+
+
+def _on_chip() -> list[str]:
+    """Configurations whose RTL can be simulated as a device."""
+    return [name for name, config in named.configs().items() if not config.in_memory]
 
 
 def _emulator_state() -> str:
@@ -131,27 +161,10 @@ def _emulator_state() -> str:
 
 
 def _reference_state() -> str:
-    return _READY if _checkout() is not None else "needs a source checkout"
+    return _READY if checkout.has(_OUTSIDE["reference"][1]) else "needs a source checkout"
 
 
-def _checkout() -> Path | None:
-    """The source checkout that this package is used from, if it is."""
-    root = Path(__file__).resolve().parents[3]
-    return root if (root / "sim" / "reference" / "__init__.py").is_file() else None
+def _rtl_state() -> str:
+    from gharial.devices.verilator.build import problem
 
-
-def _reference() -> ModuleType:
-    """The package sim.reference of the checkout, without putting the checkout's folder on the module path."""
-    root = _checkout()
-    assert root is not None, "device_config has looked"
-    if "sim" not in sys.modules:
-        folder = root / "sim"
-        spec = importlib.util.spec_from_file_location(
-            "sim", folder / "__init__.py", submodule_search_locations=[str(folder)]
-        )
-        if spec is None or spec.loader is None:
-            raise BadInput("the checkout's folder sim cannot be used", folder)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["sim"] = module
-        spec.loader.exec_module(module)
-    return importlib.import_module("sim.reference")
+    return problem() or _READY

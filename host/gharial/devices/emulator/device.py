@@ -13,7 +13,7 @@ from gharial.devices.base import Device, TraceSource
 from gharial.devices.emulator.commands import Machine
 from gharial.devices.emulator.memory import NOWHERE, DeviceMemory
 from gharial.devices.emulator.rings import WORD, HostInterface
-from gharial.devices.emulator.trace import Tracer
+from gharial.devices.records import Tracer
 from gharial.errors import BadInput, DeviceError
 from gharial.isa import _registers as reg
 from gharial.isa.configs import Config

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the engine's records to the tensors of docs/numerics.md, section 12."""
+"""From the records of a simulated device to the tensors of docs/numerics.md, section 12.
+
+A record is a head, then its payload, little-endian: of CELL all pre-activations, all c and all h, of the others their
+values.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class Tracer:
         self._features = max((p["column"] + p["columns"] for p in first if p["input"] == "x"), default=None)
 
     def take(self, records: bytes) -> None:
-        """Add the engine's records; instructions that `trace` does not name are left out."""
+        """Add records; instructions that `trace` does not name are left out."""
         at = 0
         while at < len(records):
             section, kind, _, _, instruction, _, rows, size, padded = _HEAD.unpack_from(records, at)
@@ -47,11 +51,15 @@ class Tracer:
             if kind == _FEATURES:
                 self._add("features", np.frombuffer(payload, "i1")[: self._features])
             elif kind == _LSE:
-                self._add("lse", np.frombuffer(payload, "<i4")[0])
+                self._log_sum_exp(rows, payload)
             else:
                 layer = self._layer.get((_SECTIONS[section], instruction))
                 if layer in self._units:
                     self._output(layer, kind, rows, payload)
+
+    def _log_sum_exp(self, rows: int, payload: bytes) -> None:
+        del rows
+        self._add("lse", np.frombuffer(payload, "<i4")[0])
 
     def _output(self, layer: str, kind: int, rows: int, payload: bytes) -> None:
         units = self._units[layer]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles the RTL of a configuration with Verilator into a library, once for each state of the sources.
+
+The library is kept in build/verilator/CONFIG of the checkout, under a digest of all that it depends on: sources of the
+RTL and of the shim, options, versions of Verilator and compiler, and the CPU, for whose instructions it is compiled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gharial.devices import checkout
+from gharial.errors import BadInput, DeviceError
+from gharial.isa.configs import Config
+
+TOP = "gharial_onchip"
+SHIM = Path(__file__).with_name("shim")
+BUILD = checkout.ROOT / "build" / "verilator"
+
+_NEEDED = ("rtl/configs.yaml", "scripts/rtl/tools.py", "scripts/rtl/sources.py", "sim/trace/trace_bindings.sv")
+# Registers and memories start at random: what relies on a start at zero is found out. Properties written for formal
+# proofs hold in every simulation too.
+_OPTIONS = ["-O3", "--x-assign", "fast", "--x-initial", "unique", "--assert", "+define+FORMAL=1", "--no-timing"]
+_OPTIONS += ["--quiet", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"]
+_FLAGS = ["-fPIC", "-march=native", "-fvisibility=hidden", "-fno-gnu-unique", "-include", str(SHIM / "output.h")]
+_HOOKS = ["-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL"]
+_FAST = "-O3"
+_SECONDS = {"tiny": 40}
+_SECONDS_ELSE = 60
+
+
+def problem() -> str | None:
+    """Why the RTL cannot be compiled here, in one line, or None."""
+    if not checkout.has(*_NEEDED):
+        return "needs a source checkout with the RTL"
+    tools: Any = checkout.module("scripts.rtl.tools")
+    found: str | None = tools.lacking([tools.VERILATOR, tools.MAKE], compiler=True)
+    if found is None and importlib.util.find_spec("peakrdl_regblock") is None:
+        found = "peakrdl-regblock: not found; get it with: make sim"
+    return found
+
+
+def library(config: Config, top: Path | None = None) -> Path:
+    """The library of a configuration, compiled if it is not there yet, which a note on standard error announces.
+
+    Args:
+        config: the configuration, one with weights on chip.
+        top: another file that holds a module of the top's name and ports, and all that it needs beside packages.
+
+    Raises:
+        BadInput: the checkout or the tools are missing.
+        DeviceError: it does not compile; the message names the log.
+    """
+    found = problem()
+    if found is not None:
+        what, _, remedy = found.partition("; ")
+        raise BadInput(f"the RTL cannot be simulated: {what}", f"device verilator:{config.name}", remedy=remedy or None)
+    tools: Any = checkout.module("scripts.rtl.tools")
+    sources: Any = checkout.module("scripts.rtl.sources")
+    try:
+        tools.prepare()
+        packages: list[Path] = sources.packages(config.name)
+    except tools.ToolError as error:
+        raise BadInput("the RTL cannot be simulated", f"device verilator:{config.name}", error) from error
+    trace = checkout.ROOT / "sim" / "trace"
+    if top is None:
+        folders: list[Path] = sources.folders(trace)
+        files = [sources.WAIVERS, *packages, trace / "trace_bindings.sv", sources.find(TOP, folders)]
+    else:
+        folders, files = [top.parent], [*packages, top]
+    options = [*_OPTIONS, *sources.library(folders)]
+    key = _key(tools, config, files, folders)
+    place = BUILD / (config.name if top is None else f"{config.name}-{top.parent.name}")
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = place / f"{key}.so"
+        if not made.is_file():
+            _compile(tools, config, [*options, *map(str, files)], place, made)
+    return made
+
+
+def _compile(tools: Any, config: Config, arguments: Sequence[str], place: Path, made: Path) -> None:
+    seconds = _SECONDS.get(config.name, _SECONDS_ELSE)
+    print(
+        f"gharial: building the RTL simulation of {config.name} (once, about {seconds} s)", file=sys.stderr, flush=True
+    )
+    folder = place / "obj"
+    flags = [*_FLAGS, *_HOOKS]
+    verilate = ["verilator", "--cc", *arguments, "--top-module", TOP, "--prefix", "Vgharial", "--Mdir", str(folder)]
+    verilate += [option for flag in flags for option in ("-CFLAGS", flag)]
+    jobs = str(min(4, os.cpu_count() or 1))
+    speed = [f"OPT_FAST={_FAST}", f"OPT_SLOW={_FAST[:2]}1", f"OPT_GLOBAL={_FAST}"]
+    speed += ["VK_PCH_I_FAST=", "VK_PCH_I_SLOW="]  # a precompiled header must be the first include, and output.h is
+    make = ["make", "-C", str(folder), "-f", "Vgharial.mk", "-j", jobs, *speed, "libVgharial.a", "libverilated.a"]
+    include = tools.VERILATOR_ROOT / "include"
+    part = made.with_suffix(".part")
+    link = [tools.cxx(), "-shared", "-std=c++20", "-Wall", "-Wextra", _FAST, *flags, "-o", str(part)]
+    link += [f"-DGHARIAL_ROWS={config.rows}", f"-DGHARIAL_COLS={config.cols}"]
+    link += [f"-I{folder}", "-isystem", str(include), "-isystem", str(include / "vltstd")]
+    link += [*map(str, sorted(SHIM.glob("*.cpp"))), str(folder / "libVgharial.a"), str(folder / "libverilated.a")]
+    link += ["-Wl,-Bsymbolic", "-Wl,--no-undefined", "-pthread", "-latomic"]
+    log = place / "build.log"
+    with log.open("wb") as output:
+        for command in (verilate, make, link):
+            output.write(f"$ {' '.join(command)}\n".encode())
+            output.flush()
+            env = tools.environment()
+            if subprocess.run(command, cwd=checkout.ROOT, env=env, stdout=output, stderr=output).returncode != 0:
+                raise DeviceError(f"the RTL did not compile ({command[0]}): {_first_error(log)}", detail=str(log))
+    part.replace(made)
+    for old in place.glob("*.so"):
+        if old != made:
+            old.unlink(missing_ok=True)  # whoever has loaded it keeps it
+
+
+def _first_error(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line and line[0] != "$"]
+    return lines[0][:200] if lines else "no error in the log"
+
+
+def _key(tools: Any, config: Config, files: Sequence[Path], folders: Sequence[Path]) -> str:
+    """Digest of everything that the library depends on."""
+    total = hashlib.sha256()
+    for part in _dependencies(tools, config, files, folders):
+        total.update(len(part).to_bytes(8, "little") + part)
+    return total.hexdigest()[:24]
+
+
+def _dependencies(tools: Any, config: Config, files: Sequence[Path], folders: Sequence[Path]) -> Iterator[bytes]:
+    yield repr((_OPTIONS, _FLAGS, _HOOKS, _FAST, config.rows, config.cols)).encode()
+    yield Path(__file__).read_bytes()
+    yield importlib.metadata.version("verilator").encode()
+    yield subprocess.run([tools.cxx(), "--version"], capture_output=True, check=True).stdout
+    yield _cpu()
+    modules = [path for folder in folders for path in folder.glob("*.sv")]
+    for path in sorted({*files, *modules, *SHIM.iterdir()}):
+        yield path.name.encode()
+        yield path.read_bytes()
+
+
+def _cpu() -> bytes:
+    """What the CPU can do, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
+    return platform.machine().encode() + flags

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Verilated top with its clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "Vgharial.h"
+#include "axil.h"
+#include "recorder.h"
+#include "verilated.h"
+
+namespace gharial {
+
+class Machine {
+ public:
+  // Registers and memories start with values drawn from `seed`; then the machine is reset.
+  explicit Machine(uint32_t seed);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // One clock is settle, for what the inputs change at once, then edge.
+  void settle() {
+    top_.clk_i = 0;
+    top_.eval();
+  }
+  void edge() {
+    top_.clk_i = 1;
+    top_.eval();
+    ++cycles_;
+  }
+
+  uint64_t cycles() const { return cycles_; }
+  uint32_t completions() const { return top_.completions_o; }
+  bool halted() const { return top_.halted_o; }
+  bool interrupt() const { return top_.irq_o; }
+
+  // Whether the completion index has reached `completions`, or nothing more will come.
+  bool reached(uint32_t completions) const {
+    return halted() || static_cast<int32_t>(top_.completions_o - completions) >= 0;
+  }
+
+  AxiLite<uint8_t>& registers() { return registers_; }
+  AxiLite<uint32_t>& memory() { return memory_; }
+  Recorder& recorder() { return recorder_; }
+
+ private:
+  VerilatedContext context_;
+  Vgharial top_;
+  AxiLite<uint8_t> registers_;
+  AxiLite<uint32_t> memory_;
+  Recorder recorder_;
+  uint64_t cycles_ = 0;
+};
+
+// Makes a machine the one that this thread simulates, for what the simulation prints and records.
+class Simulating {
+ public:
+  explicit Simulating(Recorder* recorder);
+  ~Simulating();
+  Simulating(const Simulating&) = delete;
+  Simulating& operator=(const Simulating&) = delete;
+
+  static Recorder* recorder();     // of the machine that this thread simulates
+  static std::string& printed();   // last line that the simulation of this thread printed
+};
+
+}  // namespace gharial
