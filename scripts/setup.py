@@ -34,6 +34,7 @@ TARGETS = {
     "synth": ["rtl", "synth", "route"],
 }
 SIMULATING = {"test", "sim"}  # these compile C++ when they run
+STOPPING = {signal.SIGINT, signal.SIGTERM}
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -195,6 +196,8 @@ def run_logged(what, command, began):
     with LOG.open("a") as log:
         log.write("$ {}\n".format(" ".join(map(shlex.quote, command))))
         log.flush()
+        # Between the start of the child and the `try` no signal may come, or nobody would end the child.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         child = subprocess.Popen(
             command,
             cwd=str(ROOT),
@@ -202,9 +205,11 @@ def run_logged(what, command, began):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # its own process group, so that its children can be ended with it
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
         )
         output = []
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             for raw in child.stdout:
                 line = raw.decode(errors="replace")
                 output.append(line)

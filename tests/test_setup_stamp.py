@@ -182,7 +182,9 @@ def test_stopped_setup_takes_its_children_along(tmp_path: Path, load_script: Cal
     (tmp_path / "scripts/setup.py").write_bytes((ROOT / "scripts/setup.py").read_bytes())
     grandchild = f"sleep 600 & echo $! >{tmp_path}/pid.part; mv {tmp_path}/pid.part {tmp_path}/pid; wait"
     code = (
-        "import sys, setup\n"
+        "import subprocess, sys, time, setup\n"
+        "start = subprocess.Popen\n"  # the signal comes while the command is being started, at the worst time of all
+        "subprocess.Popen = lambda *args, **options: (start(*args, **options), time.sleep(0.3))[0]\n"
         f"setup.setup = lambda target: setup.run_logged('step', ['sh', '-c', {grandchild!r}], 0.0)\n"
         "sys.exit(setup.main(['run']))"
     )
