@@ -53,6 +53,8 @@ static const char *read_header(gh_program *program, const uint8_t *code, size_t 
         return "joint outputs lie outside their slot";
     if (h->classes < 1 || h->blank >= h->classes || h->logit_bits < 4 || h->logit_bits > 12)
         return "classes or logit bits are out of range";
+    if (h->tokens < h->classes - (h->blank == h->classes - 1))
+        return "a class that can be emitted has no row in the embedding";
     return NULL;
 }
 
