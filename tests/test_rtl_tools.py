@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,13 @@ def test_memories_in_flip_flops_are_read_from_the_dump(tmp_path: Path) -> None:
     text = cell.format(name="a.mem", width=80, size=16) + cell.format(name="b", width=5, size=1)
     (tmp_path / "memories.txt").write_text(text)
     assert synth.flip_flop_memories(tmp_path) == {"a.mem": 1280, "b": 5}
+
+
+@pytest.mark.parametrize("top", [top for top, own in tomllib.loads(synth.LIMITS.read_text()).items() if "tiny" in own])
+def test_blocks_keep_to_their_budgets(top: str) -> None:
+    """The smallest configuration stands for the others: no latch, memories in memories, no more logic than allowed."""
+    problem = tools.lacking([tools.VERILATOR, tools.PYOSYS])
+    if problem:
+        pytest.skip(problem)
+    tools.prepare()
+    assert synth.run(top, "tiny", {}, routed=False, seed=1) == []
