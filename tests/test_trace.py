@@ -197,10 +197,25 @@ def spoiled(kind: str, whole: Arrays, path: Path) -> None:
         np.savez(file, **arrays)
     if kind == "truncated":
         path.write_bytes(path.read_bytes()[:-200])
+    elif kind == "damaged":
+        data = bytearray(path.read_bytes())
+        data[80:90] = b"\xff" * 10  # within the first member's compressed data
+        path.write_bytes(data)
 
 
 @pytest.mark.parametrize(
-    "kind", ["text", "one array", "objects", "floats", "a tensor less", "steps that are none", "truncated", "missing"]
+    "kind",
+    [
+        "text",
+        "one array",
+        "objects",
+        "floats",
+        "a tensor less",
+        "steps that are none",
+        "truncated",
+        "damaged",
+        "missing",
+    ],
 )
 def test_files_that_are_no_traces(cli: Run, whole: Arrays, tmp_path: Path, kind: str) -> None:
     path, good = tmp_path / "t.npz", tmp_path / "good.npz"

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,6 +15,19 @@ import numpy as np
 from gharial.errors import BadInput
 from gharial.program.container import write_atomically
 from gharial.trace.keys import decoder_layers, encoder_layers
+
+# What NumPy and zipfile raise for files that are no archives of arrays, or damaged ones.
+_DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # encrypted; NotImplementedError, an unknown compression, is one too
+    SyntaxError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def write_trace(path: str | os.PathLike[str], tensors: Mapping[str, np.ndarray]) -> None:
@@ -42,7 +57,7 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             arrays = {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise BadInput("no such file", name) from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise _no_trace(name, (str(error).split("\n") or [""])[0][:80]) from None
     pre, post = encoder_layers(arrays)
     needed = {
