@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import soundfile
 from command import Run, environment, process
 from recordings import FILES, SHORT, samples
 
@@ -155,8 +156,37 @@ def test_an_interrupt_ends_it_quietly() -> None:
 
 def test_closed_standard_streams() -> None:
     process("transcribe", "-", stdin=None).refused("standard input is closed")
-    script = f"exec {sys.executable} -m gharial transcribe nothing.wav 2>&-"
-    assert subprocess.run(["sh", "-c", script], env=environment(), timeout=60, check=False).returncode == 2
+    run = f"exec {sys.executable} -m gharial"
+    for script, code, error in (
+        (f"{run} transcribe nothing.wav 2>&-", 2, ""),
+        (f"{run} devices >&-", 1, "gharial: standard output is closed\n"),
+        (f"{run} transcribe nothing.wav >&-", 2, "gharial: nothing.wav: no such file\n"),
+    ):
+        done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
+
+
+def test_no_file_takes_the_place_of_a_closed_stream() -> None:
+    """Else what a library prints would end up in a file that gharial opens."""
+    script = (
+        "import os; from gharial.cli import main; main(['devices']); os.write(9, b'%d' % os.open('/', os.O_RDONLY))"
+    )
+    run = ["sh", "-c", 'exec 9>&1; exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script]
+    assert int(subprocess.run(run, env=environment(), capture_output=True, check=True).stdout) > 2
+
+
+def test_libraries_print_nothing(tmp_path: Path) -> None:
+    """libmpg123 writes to standard error itself when an MP3 is damaged."""
+    path = tmp_path / "cut.mp3"
+    soundfile.write(path, samples(SHORT), 16000, format="MP3")
+    data = path.read_bytes()
+    for size in (len(data) * 2 // 3, 300):
+        path.write_bytes(data[:size])
+        done = process("transcribe", str(path))
+        assert 1 <= len(done.err.splitlines()) <= 3
+        assert done.err.startswith("gharial: ")
+        loud = process("transcribe", str(path), GHARIAL_DEBUG="1")
+        assert "Xing" in loud.err
 
 
 def test_a_bug_is_one_line_too(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,9 @@ _OTHERS = (
 )
 _HEAD_BYTES = 64
 
+# What libsndfile says of a damaged file where it has no better word.
+_VAGUE = ("File does not exist", "Unspecified internal error")
+
 # A line of libsndfile's log on a chunk that claims more bytes than the file has. The outer RIFF or FORM size is left
 # out: many writers get it wrong while the sound is all there. RF64 and W64 state only the outer one in this form.
 _SHORT = re.compile(r"^\s*(?:data|SSND|Data Size|Riff size|riff)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE)
@@ -61,6 +64,8 @@ def not_audio(path: str, file: BinaryIO, reason: str) -> BadInput:
     """Error for a file that libsndfile refused with `reason`; says what the file is where its first bytes tell."""
     head = os.pread(file.fileno(), _HEAD_BYTES, 0)
     found = next((what for at, magic, what in _OTHERS if head[at : at + len(magic)] == magic), None)
+    if reason.startswith(_VAGUE):
+        reason = "a header that is damaged or cut short"
     remedy = "convert it first: ffmpeg -i FILE -ar 16000 -ac 1 out.wav"
     if found is None and re.fullmatch(rb"[\t\n\r\x20-\x7e]+", head):
         found, remedy = f"text ({head[:24].decode('ascii')!r}...)", "check that this is the file you meant"

@@ -22,10 +22,15 @@ _FAILED = 1
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (`sys.argv` without the program's name if None); returns the exit code."""
     terminal.prepare()
+    with terminal.only_ours():
+        return _run(list(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: list[str]) -> int:
+    """Carry out a command line; every error becomes a message and an exit code."""
     try:
-        args = parse(list(sys.argv[1:] if argv is None else argv))
+        args = parse(argv)
         code: int = args.run(args)
-        sys.stdout.flush()
         return code
     except SystemExit as done:  # argparse: help was shown, or usage was wrong
         return done.code if isinstance(done.code, int) else 0

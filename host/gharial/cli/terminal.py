@@ -3,25 +3,67 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 _PREFIX = "gharial: "
+_STDERR = 2
 
 
 def prepare() -> None:
-    """Let file names that are not valid text through as the bytes they are, and no character stop the output."""
+    """Let file names that are not valid text through as the bytes they are, and no character stop the output.
+
+    Standard streams that are closed get their numbers taken, or the next file opened would be one of them.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(number)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8"
             stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
 
 
+@contextmanager
+def only_ours() -> Iterator[None]:
+    """Keep what C libraries print on their own (libmpg123 of a damaged MP3, say) off standard error.
+
+    What they have to say that matters comes back as an error or a note. GHARIAL_DEBUG=1 shows it all.
+    """
+    ours = sys.stderr
+    try:
+        shown = bool(os.environ.get("GHARIAL_DEBUG")) or ours.fileno() != _STDERR
+    except (AttributeError, OSError, ValueError):  # closed, or not the process's own
+        shown = True
+    if shown:
+        yield
+        return
+    kept = os.dup(_STDERR)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _STDERR)
+    os.close(nowhere)
+    sys.stderr = os.fdopen(kept, "w", encoding=ours.encoding, errors=ours.errors, buffering=1, closefd=False)
+    try:
+        yield
+    finally:
+        sys.stderr = ours
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+
+
 def emit(text: str, end: str = "\n") -> None:
-    """A result, at once, to standard output."""
+    """A result, at once, to standard output.
+
+    Raises:
+        OSError: it cannot be written there.
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
     sys.stdout.write(text + end)
     sys.stdout.flush()
 
