@@ -8,7 +8,7 @@ module matrix_drain #(
     parameter int unsigned Rows = 32,  // a power of two, at least 4
     parameter int unsigned MaxVectors = 4,
     parameter int unsigned Words = 16,  // places in the ring, each a vector's sums of a row group; a power of two
-    parameter int unsigned Spacing = 16,
+    parameter int unsigned Spacing = 4,
     parameter int unsigned AddrW = $clog2(Words)  // derived
 ) (
     input logic clk_i,

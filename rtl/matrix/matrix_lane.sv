@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four rows of the array: products with the activations that all rows share, their sums over the columns, an accumulator a vector, and the rows' part of the
-// result memory. A step's sum meets its controls 5 + log2(Cols) clocks after weights and activations.
+// result memory. A step's sums are there 5 + log2(Cols) clocks after weights and activations.
 module matrix_lane #(
     parameter int unsigned Cols = 8,  // a power of two
     parameter int unsigned MaxVectors = 4,
@@ -15,12 +15,14 @@ module matrix_lane #(
     input logic signed [7:0] weights_i[4][Cols],
     input logic signed [7:0] acts_i[Cols],
 
-    // Controls of the step whose sums are due.
-    input logic                   step_i,
-    input logic                   step_first_i,   // of its group: the accumulator starts anew
-    input logic                   step_last_i,    // the accumulator goes to the result memory
-    input logic [    VectorW-1:0] step_vector_i,
-    input logic [ResultAddrW-1:0] step_result_i,  // where to
+    // Controls of a step, two clocks before its sums are there.
+    input logic               step_i,
+    input logic               step_first_i,  // of its group: the accumulator starts anew
+    input logic               step_last_i,   // the accumulator goes to the result memory
+    input logic [VectorW-1:0] step_vector_i,
+
+    // Where the sums that are there now go, if it is the last step of theirs.
+    input logic [ResultAddrW-1:0] waddr_i,
 
     // Result memory; data in the same clock.
     input  logic        [ResultAddrW-1:0] raddr_i,
@@ -51,9 +53,24 @@ module matrix_lane #(
     end
   end
 
+  // Controls of the next step and of this one, each lane its own: one register would have to reach every bit of every row.
+  (* keep *) logic next_q, next_first_q, next_last_q, now_q, now_last_q;
+  (* keep *) logic [VectorW-1:0] next_vector_q, now_vector_q;
+  logic bypass;  // the next step goes on with what this one has just summed up
+  always_ff @(posedge clk_i) begin
+    next_q <= step_i;
+    next_first_q <= step_first_i;
+    next_last_q <= step_last_i;
+    next_vector_q <= step_vector_i;
+    now_q <= next_q;
+    now_last_q <= next_last_q;
+    now_vector_q <= next_vector_q;
+  end
+  assign bypass = now_q && now_vector_q == next_vector_q;
+
   for (genvar r = 0; r < 4; r++) begin : gen_row
     logic signed [SumW-1:0] sum;
-    logic signed [31:0] held, total;
+    logic signed [31:0] stored, held_q, total;
 
     adder_tree #(
         .Terms(Cols),
@@ -64,27 +81,29 @@ module matrix_lane #(
         .sum_o  (sum)
     );
 
-    // Read, added to and written within one clock: a vector's next step may follow at once.
+    // The accumulator is fetched in the clock before it is added to: reading and adding each have their own, and a vector's
+    // steps may follow at once.
     lut_ram #(
         .Width(32),
         .Words(MaxVectors)
     ) u_accumulators (
         .clk_i,
-        .we_i   (step_i),
-        .waddr_i(step_vector_i),
+        .we_i   (now_q),
+        .waddr_i(now_vector_q),
         .wdata_i(total),
-        .raddr_i(step_vector_i),
-        .rdata_o(held)
+        .raddr_i(next_vector_q),
+        .rdata_o(stored)
     );
-    assign total = (step_first_i ? '0 : held) + 32'(sum);
+    always_ff @(posedge clk_i) held_q <= next_first_q ? '0 : bypass ? total : stored;
+    assign total = held_q + 32'(sum);
 
     lut_ram #(
         .Width(32),
         .Words(ResultWords)
     ) u_results (
         .clk_i,
-        .we_i   (step_i && step_last_i),
-        .waddr_i(step_result_i),
+        .we_i   (now_q && now_last_q),
+        .waddr_i,
         .wdata_i(total),
         .raddr_i,
         .rdata_o(rsums_o[r])

@@ -128,11 +128,11 @@ module matrix_unit
         .clk_i,
         .weights_i    (weights),
         .acts_i       (acts),
-        .step_i       (due_q[Delay-1].valid),
-        .step_first_i (due_q[Delay-1].first),
-        .step_last_i  (due_q[Delay-1].last),
-        .step_vector_i(due_q[Delay-1].vector),
-        .step_result_i(waddr),
+        .step_i       (due_q[Delay-3].valid),
+        .step_first_i (due_q[Delay-3].first),
+        .step_last_i  (due_q[Delay-3].last),
+        .step_vector_i(due_q[Delay-3].vector),
+        .waddr_i      (waddr),
         .raddr_i      (raddr),
         .rsums_o      (rsums[4*l:4*l+3])
     );

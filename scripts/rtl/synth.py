@@ -39,6 +39,8 @@ CELLS = sorted(path.stem for path in (sources.SIM / "primitives").glob("*.sv"))
 # The pass is stopped where block and distributed RAM have been given out: what is a memory then becomes flip-flops.
 SCRIPT = """\
 read_slang -j 1 {cells} --top {top} {parameters} {library} {files}
+proc -noopt
+setattr -set keep 1 a:keep %ci1:+[Q] t:$*dff* %i
 synth_ecp5 -top {top} -run begin:map_ffram
 tee -q -o {folder}/memories.txt dump t:$mem_v2
 synth_ecp5 -top {top} -run map_ffram:
