@@ -6,53 +6,43 @@ Exit codes: 0 done; 1 failed (device, I/O, a check that did not hold); 2 bad inp
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
-from collections.abc import Sequence
-
-from gharial.cli import terminal
-from gharial.cli.commands import parse
-from gharial.errors import GharialError
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 _INTERRUPTED = 130
-_FAILED = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (`sys.argv` without the program's name if None); returns the exit code."""
-    terminal.prepare()
-    with terminal.only_ours():
-        return _run(list(sys.argv[1:] if argv is None else argv))
-
-
-def _run(argv: list[str]) -> int:
-    """Carry out a command line; every error becomes a message and an exit code."""
     try:
-        args = parse(argv)
-        code: int = args.run(args)
-        return code
-    except SystemExit as done:  # argparse: help was shown, or usage was wrong
-        return done.code if isinstance(done.code, int) else 0
-    except GharialError as error:
-        terminal.error(error)
-        return error.exit_code
+        with _interruptible() as interrupts:
+            from gharial.cli.run import run  # here, so that an interrupt finds its handler while the rest is imported
+
+            code = run(argv, interrupts)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has gone: nothing is left to say, at the interpreter's exit neither.
-        terminal.silence_stdout()
-        return _FAILED
-    except OSError as error:
-        terminal.error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
-        return _FAILED
-    except MemoryError:
-        terminal.error("out of memory")
-        return _FAILED
-    except Exception as error:
-        if os.environ.get("GHARIAL_DEBUG"):
-            traceback.print_exc()
-        else:
-            terminal.error(f"internal error, please report it: {type(error).__name__}: {error}")
-            terminal.say("GHARIAL_DEBUG=1 shows where it happened")
-        return _FAILED
+    return _INTERRUPTED if interrupts else code
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Keep a list of the interrupts that came: NumPy makes an ImportError of one that hits its import."""
+    seen: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, handle)
+    try:
+        yield seen
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
