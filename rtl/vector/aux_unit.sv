@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOOKUP and JOINT, one job at a time: activation units from the embedding, or the joint of two int16 vectors of the cell memory, written to scratch.
 //
-// Reads go out as fast as the memories take them; results wait in a queue for the activation memory's write port.
+// Reads go out as fast as the memories take them; results wait in a queue for the activation memory's write port. A unit's result is in the
+// queue four clocks after its last read.
 module aux_unit
   import gharial_pkg::*;
   import sequencer_pkg::*;
@@ -15,7 +16,7 @@ module aux_unit
     input  logic     job_valid_i,
     output logic     job_ready_o,
     input  aux_job_t job_i,
-    output logic     done_o,       // one clock: all is written
+    output logic     done_o,       // one clock: all is written with this clock
 
     // Embedding memory; data two clocks later.
     output logic              embed_en_o,
@@ -45,114 +46,131 @@ module aux_unit
 
   // Requests: the unit, and for JOINT which of its two vectors.
   aux_job_t job_q;
-  logic busy_q, second_q, asks, asked;
+  logic busy_q, second_q, last_q, asks, asked, unit_asked;
   logic [15:0] unit_q;
-  logic [ 3:0] on_way_q;  // units asked for and not written
-  logic unit_asked, written;
+  logic [$clog2(Queue+1)-1:0] room_q;  // places of the queue that nothing is on the way to
+  logic written;
 
   assign job_ready_o = !busy_q;
-  assign asks = busy_q && unit_q != job_q.units && 32'(on_way_q) < Queue;
+  assign asks = busy_q && !last_q && room_q != '0;
   assign cell_re_o = asks && job_q.joint;
-  assign cell_raddr_o = (second_q ? job_q.joint_pred : job_q.joint_enc) + CellAddrW'(unit_q);
+  assign cell_raddr_o = (second_q ? job_q.joint_pred : job_q.joint_enc) + unit_q;
   assign embed_en_o = asks && !job_q.joint;
   assign embed_addr_o = job_q.embed_unit + 32'(unit_q);
   assign asked = asks && (!job_q.joint || cell_ready_i);
   assign unit_asked = asked && (!job_q.joint || second_q);
 
-  // Data, by clocks after the request: 2 arrive, 3 summed, 4 rounded and clamped.
-  typedef struct packed {
-    logic valid;  // the last of the unit's requests
-    logic first;  // joint_enc
-    logic [15:0] unit_;
-  } tag_t;
-  tag_t tag_q[4];
-  logic [4*Rows-1:0] enc_q;
-  logic signed [16:0] sum_q[Halves];
-  logic [8*Cols-1:0] embed_q[2];
-  logic [Halves-1:0][7:0] joint_q;
-
-  function automatic logic [7:0] rectified(input logic signed [16:0] value, input logic [3:0] shift);
-    logic signed [17:0] wide;
-    wide = 18'(value) + ((shift == '0) ? '0 : (18'sd1 <<< (shift - 4'd1)));
-    wide = wide >>> shift;
-    if (wide < 0) return 8'd0;
-    if (wide > 18'sd127) return 8'd127;
-    return wide[7:0];
-  endfunction
-
   always_ff @(posedge clk_i) begin
-    tag_q[0] <= '{valid: unit_asked, first: asked && job_q.joint && !second_q, unit_: unit_q};
-    for (int i = 1; i < 4; i++) tag_q[i] <= tag_q[i-1];
-    if (tag_q[1].first) enc_q <= cell_rdata_i;
-    for (int i = 0; i < int'(Halves); i++) begin
-      sum_q[i]   <= 17'(signed'(enc_q[16*i+:16])) + 17'(signed'(cell_rdata_i[16*i+:16]));
-      joint_q[i] <= rectified(sum_q[i], job_q.shift);
-    end
-    embed_q[0] <= job_q.zero ? '0 : embed_data_i;
-    embed_q[1] <= embed_q[0];
-
     if (rst_i) begin
-      busy_q   <= 1'b0;
-      done_o   <= 1'b0;
-      on_way_q <= '0;
-      for (int i = 0; i < 4; i++) tag_q[i] <= '0;
+      busy_q <= 1'b0;
+      room_q <= Queue[$bits(room_q)-1:0];
     end else begin
-      done_o   <= 1'b0;
-      on_way_q <= on_way_q + 4'(unit_asked) - 4'(written);
-      if (!busy_q) begin
-        job_q <= job_i;
-        unit_q <= '0;
-        second_q <= 1'b0;
-        busy_q <= job_valid_i;
-      end else begin
-        if (asked && job_q.joint) second_q <= !second_q;
-        if (unit_asked) unit_q <= unit_q + 16'd1;
-        if (unit_q == job_q.units && on_way_q == '0) begin
-          busy_q <= 1'b0;
-          done_o <= 1'b1;
-        end
+      if (job_ready_o) busy_q <= job_valid_i;
+      else if (done_o) busy_q <= 1'b0;
+      room_q <= room_q + $bits(room_q)'(written) - $bits(room_q)'(unit_asked);
+    end
+
+    if (job_ready_o) begin
+      job_q <= job_i;
+      unit_q <= '0;
+      second_q <= 1'b0;
+      last_q <= 1'b0;
+    end else begin
+      if (asked && job_q.joint) second_q <= !second_q;
+      if (unit_asked) begin
+        unit_q <= unit_q + 16'd1;
+        last_q <= unit_q + 16'd1 == job_q.units;
       end
     end
+  end
+
+  // Data, by clocks after the last request: in 2 they arrive, in 3 they are summed, in 4 shifted and go to the queue.
+  logic [4:1] valid_q, last_unit_q;
+  logic [2:1] first_q;  // joint_enc
+  logic [15:0] place_q[5];
+  logic [4*Rows-1:0] enc_q;
+  logic signed [16:0] sum_q[Halves];
+  logic [17:0] shifted_q[Halves];  // the lowest bit is the rounding bit
+  logic [8*Cols-1:0] embed_q[2];
+  logic [Halves-1:0][7:0] joint;
+
+  assign place_q[0] = unit_q;
+
+  always_ff @(posedge clk_i) begin
+    valid_q <= rst_i ? '0 : {valid_q[3:1], unit_asked};
+    last_unit_q <= {last_unit_q[3:1], unit_q + 16'd1 == job_q.units};
+    first_q <= {first_q[1], asked && !second_q};
+    for (int n = 1; n < 5; n++) place_q[n] <= place_q[n-1];
+    if (first_q[2]) enc_q <= cell_rdata_i;
+    embed_q[0] <= job_q.zero ? '0 : embed_data_i;
+    embed_q[1] <= embed_q[0];
+  end
+
+  for (genvar n = 0; n < Halves; n++) begin : gen_value
+    logic [17:0] rounded;
+
+    // A negative sum gives 0 whatever its shift: it goes on as 0.
+    always_ff @(posedge clk_i) begin
+      sum_q[n] <= 17'(signed'(enc_q[16*n+:16])) + 17'(signed'(cell_rdata_i[16*n+:16]));
+      shifted_q[n] <= sum_q[n][16] ? '0 : {unsigned'(sum_q[n]), 1'b0} >> job_q.shift;
+    end
+
+    assign rounded  = 18'(shifted_q[n][17:1]) + 18'(shifted_q[n][0]);
+    assign joint[n] = (rounded > 18'd127) ? 8'd127 : rounded[7:0];
   end
 
   // Where a unit's result goes: a whole activation unit, or the lanes of one.
   typedef struct packed {
+    logic last;
     logic [ActAddrW-1:0] addr;
-    logic [8*Cols-1:0] data;
     logic [Cols-1:0] mask;
+    logic [8*Cols-1:0] data;
   } write_t;
+
   write_t made, queued;
-  logic [15:0] made_unit;
-  assign made_unit = tag_q[3].unit_;
+  logic room;
+
   always_comb begin
-    made = '{addr: job_q.destination + ActAddrW'(made_unit), data: embed_q[1], mask: '1};
+    made.last = last_unit_q[4];
     if (job_q.joint) begin
-      made.addr = job_q.destination + ActAddrW'(made_unit / 16'(PerUnit));
-      for (int part = 0; part < int'(PerUnit); part++) begin
-        made.data[8*Halves*part+:8*Halves] = joint_q;
-        made.mask[Halves*part+:Halves] = {Halves{made_unit % 16'(PerUnit) == 16'(part)}};
+      made.addr = job_q.destination + ActAddrW'(place_q[4] / 16'(PerUnit));
+      made.data = {PerUnit{joint}};
+      for (int unsigned part = 0; part < PerUnit; part++) begin
+        made.mask[Halves*part+:Halves] = {Halves{place_q[4] % 16'(PerUnit) == 16'(part)}};
       end
+    end else begin
+      made.addr = job_q.destination + place_q[4];
+      made.data = embed_q[1];
+      made.mask = '1;
     end
   end
 
-  logic queue_ready;  // always: no more is asked for than fits
   small_fifo #(
       .Width($bits(write_t)),
       .Depth(Queue)
   ) u_queue (
       .clk_i,
       .rst_i,
-      .push_valid_i(tag_q[3].valid),
-      .push_ready_o(queue_ready),
+      .push_valid_i(valid_q[4]),
+      .push_ready_o(room),
       .push_data_i (made),
       .pop_valid_o (act_we_o),
       .pop_ready_i (act_ready_i),
       .pop_data_o  (queued)
   );
-  assign {act_waddr_o, act_wdata_o, act_wmask_o} = queued;
+
+  assign act_waddr_o = queued.addr;
+  assign act_wdata_o = queued.data;
+  assign act_wmask_o = queued.mask;
   assign written = act_we_o && act_ready_i;
+  assign done_o = written && queued.last;
 
 `ifdef FORMAL
-  always_ff @(posedge clk_i) if (!rst_i && tag_q[3].valid) assert (queue_ready);
-`endif
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && valid_q[4]) a_room : assert (room);
+  end
+`else
+  logic unused;
+  assign unused = room;
+`endif  // FORMAL
 endmodule

@@ -188,7 +188,7 @@ def random_table(rng: np.random.Generator) -> np.ndarray:
     """A table that no function has: values beyond both ends, slopes of both signs."""
     base = rng.integers(0, 1 << 18, 512) >> rng.choice([0, 1, 17], 512)
     slope = rng.integers(-(1 << 17), 1 << 17, 512) >> rng.integers(0, 18, 512)
-    base[-1], slope[-1] = (1 << 18) - 1, 0  # so that gates get to their ends, and c with them
+    base[-1], slope[-1] = 4 * 32600, 600  # so that gates get close to their ends, and c to its own
     return np.stack([base, slope], 1)
 
 
