@@ -61,6 +61,7 @@ package sequencer_pkg;
   // What a thread's fetch stage hands to its issue stage: an instruction whose predicate holds, or the end of the run.
   typedef struct packed {
     logic ends;  // the run ends here: no instruction
+    logic final_;  // the run ends with this instruction
     fault_e fault;  // the instruction cannot run; the run ends with it
     logic [15:0] index;  // instruction of the section, from 0
     logic [15:0] number;  // instruction of the code space

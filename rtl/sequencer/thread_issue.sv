@@ -83,17 +83,19 @@ module thread_issue
   end
 
   // The run that has been issued but not written yet.
-  logic tail_q, tail_done, aux_busy_q, fault_ends;
+  logic tail_q, tail_done, aux_busy_q, fault_ends, run_ends, held_back;
   assign tail_done  = tail_q && (drained || out_q[0].run == run_q);
   assign fault_ends = held_q && step_q.fault != FaultNone && drained && !tail_q;
 
-  assign job_valid_o = works && is_matvec && met && room;
-  assign aux_valid_o = works && !is_matvec && drained && !aux_busy_q;
+  assign held_back = step_q.final_ && tail_q;
+  assign job_valid_o = works && is_matvec && met && room && !held_back;
+  assign aux_valid_o = works && !is_matvec && drained && !aux_busy_q && !held_back;
   assign waiting_o = (works && ((is_matvec && !met) || !is_matvec)) || (held_q && !works);
 
   always_comb begin
     leaves = push || (works && aux_busy_q && aux_done_i) || fault_ends;
     if (held_q && step_q.ends && !tail_q) leaves = 1'b1;
+    run_ends = leaves && !fault_ends && (step_q.ends || step_q.final_);
   end
 
   always_ff @(posedge clk_i) begin
@@ -110,7 +112,7 @@ module thread_issue
       if (step_ready_o) held_q <= step_valid_i;
       if (aux_valid_o && aux_ready_i) aux_busy_q <= 1'b1;
       else if (aux_done_i) aux_busy_q <= 1'b0;
-      if (held_q && step_q.ends && !tail_q) begin
+      if (run_ends) begin
         tail_q <= 1'b1;
         run_q  <= ~run_q;
       end else if (tail_done) begin
