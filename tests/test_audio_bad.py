@@ -38,33 +38,6 @@ def test_missing_file(tmp_path):
     assert "no such file" in _refused(tmp_path / "nothing.wav")
 
 
-def test_directory(tmp_path):
-    assert "is a directory" in _refused(tmp_path)
-
-
-def test_pipe_and_device(tmp_path):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    assert "not a plain file" in _refused(fifo)
-    assert "not a plain file" in _refused("/dev/null")
-
-
-def test_file_that_may_not_be_read(tmp_path, monkeypatch):
-    path = tmp_path / "a.wav"
-    _wav(path)
-
-    def refuse(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    assert "Permission denied" in _refused(path)
-
-
-def test_impossible_name():
-    with pytest.raises(BadInput, match="cannot be opened"):
-        open_audio("a\0b")
-
-
 def test_empty_file(tmp_path):
     path = tmp_path / "a.wav"
     path.touch()

@@ -306,7 +306,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gharial.program.container.os.fsync", full)
+    monkeypatch.setattr("gharial.files.os.fsync", full)
     cli("trace", program, SHORT, "-o", output).refused("No space left", code=1)
     cli("compile", demo_model(), "-o", output, "--config", "tiny").refused("No space left", code=1)
     assert output.read_text() == "as it was"

@@ -186,7 +186,7 @@ def test_nothing_half_written_is_left(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gharial.program.container.os.fsync", full)
+    monkeypatch.setattr("gharial.files.os.fsync", full)
     open_model(note=notes.append)
     assert entries(cache) == []
     assert "No space left" in notes[0]

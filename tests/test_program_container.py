@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program file: written and read back, damaged, cut short, of other versions, and on a disk that is full."""
+"""The program file: written and read back, damaged, cut short, of other versions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_program import assemble
 
-from gharial.errors import BadInput, GharialError
+from gharial.errors import BadInput
 from gharial.program import Program, describe, format_description
-from gharial.program.container import HEAD, MAGIC, MANIFEST_LIMIT, VERSION, write_atomically
+from gharial.program.container import HEAD, MAGIC, MANIFEST_LIMIT, VERSION
 from gharial.program.manifest import OTHER_LIMIT
 
 
@@ -87,10 +84,6 @@ def test_unknown_keys_and_sections_are_allowed(tmp_path: Path) -> None:
 
 def test_missing_empty_and_foreign(tmp_path: Path) -> None:
     assert "no such file" in str(refused(tmp_path / "absent"))
-    assert "folder" in str(refused(tmp_path))
-    fifo = tmp_path / "pipe"
-    os.mkfifo(fifo)
-    assert "pipe" in str(refused(fifo))  # and did not wait for a writer
     file = tmp_path / "file"
     assert "empty" in str(refused(file, b""))
     assert "not a Gharial program" in str(refused(file, b"GHARIAX\0" + bytes(100)))
@@ -195,77 +188,6 @@ def test_sections_out_of_place(path: Path) -> None:
 def test_bad_json(path: Path, text: bytes) -> None:
     head = HEAD.pack(MAGIC, VERSION, len(text), hashlib.sha256(text).digest())
     assert "the manifest is not" in str(refused(path, head + text))
-
-
-# Writing
-
-
-def no_space() -> Any:
-    yield b"half of it"
-    raise OSError(28, "No space left on device")
-
-
-def test_a_failed_write_leaves_all_as_it_was(tmp_path: Path) -> None:
-    target = tmp_path / "out.gprog"
-    with pytest.raises(GharialError, match="No space left"):
-        write_atomically(target, no_space())
-    assert list(tmp_path.iterdir()) == []
-    target.write_bytes(b"the old one")
-    with pytest.raises(GharialError, match="No space left"):
-        write_atomically(target, no_space())
-    assert [p.name for p in tmp_path.iterdir()] == ["out.gprog"] and target.read_bytes() == b"the old one"
-
-
-def test_an_interrupted_write_leaves_all_as_it_was(tmp_path: Path) -> None:
-    def interrupted() -> Any:
-        yield b"half of it"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(tmp_path / "out", interrupted())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_real_limit_of_the_system(tmp_path: Path) -> None:
-    """A file size limit makes the write itself fail, as a full disk does."""
-    script = (
-        "import resource, sys; from small_program import assemble; from gharial.errors import GharialError\n"
-        "program = assemble(); resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "try: program.write(sys.argv[1])\n"
-        "except GharialError as error: print(error); sys.exit(error.exit_code)\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    command = [sys.executable, "-c", script, str(tmp_path / "out.gprog")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "cannot be written" in done.stdout, done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_where_a_file_cannot_go(tmp_path: Path) -> None:
-    program = assemble()
-    for target, words in ((tmp_path, "not a file"), (tmp_path / "a" / "b", "folder does not exist")):
-        with pytest.raises(BadInput, match=words):
-            program.write(target)
-    with pytest.raises(BadInput, match="not a file"):
-        program.write("/dev/null")
-
-
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    target = tmp_path / "real.gprog"
-    target.write_bytes(b"old")
-    link = tmp_path / "link.gprog"
-    link.symlink_to(target)
-    assemble().write(link)
-    assert link.is_symlink() and Program.read(target).config.name == "tiny"
-
-
-def test_files_get_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        assemble().write(tmp_path / "p")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "p").stat().st_mode & 0o777 == 0o640
 
 
 # Describing

@@ -141,5 +141,5 @@ class BadRequest(GharialError, ValueError):
 
 
 def _one_line(value: object) -> str:
-    """Text of `value` with every run of white space made one space, so that an error stays within its three lines."""
-    return " ".join(str(value).split())
+    """Text of `value`, '' if empty, every run of white space made one space: an error stays within its three lines."""
+    return " ".join(str(value).split()) or "''"

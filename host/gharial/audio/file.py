@@ -12,7 +12,7 @@ import numpy as np
 import soundfile
 
 from gharial.audio.convert import MonoConverter
-from gharial.audio.probe import not_audio, open_regular, short_by_header
+from gharial.audio.probe import not_audio, open_recording, short_by_header
 from gharial.audio.source import SAMPLE_RATE
 from gharial.errors import BadInput
 
@@ -186,7 +186,7 @@ def open_audio(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> AudioFi
         BadInput: no such file, a directory, not audio, no samples, or a rate or channel count out of range.
     """
     name = os.fspath(path)
-    file = open_regular(name)
+    file = open_recording(name)
     try:
         try:
             sound = _Sequential(file.fileno(), closefd=False)

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from pathlib import Path
 from typing import BinaryIO
 
 from gharial.errors import BadInput
+from gharial.files import LFS_POINTER, open_regular
 
 # (offset, bytes, what the file is): things that people hand over and libsndfile does not read.
 _OTHERS = (
-    (0, b"version https://git-lfs", "a Git LFS pointer, not the file itself"),
+    (0, LFS_POINTER, "a Git LFS pointer, not the file itself"),
     (4, b"ftyp", "an MP4 or M4A file"),
     (0, b"\x1a\x45\xdf\xa3", "a Matroska or WebM file"),
     (0, b"PK\x03\x04", "a zip file"),
@@ -33,31 +32,17 @@ _SHORT = re.compile(r"^\s*(?:data|SSND|Data Size|Riff size|riff)\s*: (\d+) \(sho
 _UNKNOWN_SIZE = 0x7FFF0000
 
 
-def open_regular(path: str) -> BinaryIO:
+def open_recording(path: str) -> BinaryIO:
     """The file, open for reading.
 
     Raises:
         BadInput: there is none, it is not a plain file, it is empty, or it may not be read.
     """
-    try:
-        status = Path(path).stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise BadInput("is a directory", where=path, expected="an audio file", remedy="name the files inside it")
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(
-                "is not a plain file",
-                where=path,
-                expected="an audio file",
-                remedy="to read from a pipe, send s16le mono samples at 16 kHz to '-'",
-            )
-        if status.st_size == 0:
-            raise BadInput("the file is empty", where=path, found="0 bytes", expected="an audio file")
-        return Path(path).open("rb")
-    except FileNotFoundError:
-        raise BadInput("no such file", where=path) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadInput("cannot be opened", where=path, found=reason) from error
+    file = open_regular(path, "an audio file, or s16le mono samples at 16 kHz piped to '-'")
+    if os.fstat(file.fileno()).st_size == 0:
+        file.close()
+        raise BadInput("the file is empty", where=path, found="0 bytes", expected="an audio file")
+    return file
 
 
 def not_audio(path: str, file: BinaryIO, reason: str) -> BadInput:

@@ -12,7 +12,7 @@ from typing import Any
 from gharial.checkpoint.hardware import HardwareCheckpoint, load_hardware
 from gharial.checkpoint.prefix_spec import PrefixSpec
 from gharial.checkpoint.text import listed, shown
-from gharial.checkpoint.torchzip import open_regular
+from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.errors import BadInput
 
 
@@ -30,7 +30,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     facts: dict[str, Any] = {"file": name, "kind": "hardware checkpoint", "good": False, "problem": None}
     facts |= {"bytes": None, "sha256": None}
     try:
-        with open_regular(name) as file:
+        with open_checkpoint(name) as file:
             facts["bytes"] = os.fstat(file.fileno()).st_size
             facts["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
         facts |= _facts(load_hardware(name))

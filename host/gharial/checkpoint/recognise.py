@@ -7,11 +7,11 @@ import re
 
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
+from gharial.files import LFS_POINTER
 
 HEAD_BYTES = 512
 """Bytes of the file's start that `refusal` looks at; a tar header is this long."""
 
-_LFS = b"version https://git-lfs"
 _LEGACY_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """The number 0x1950a86a20f9469cfc6c as a pickle writes it: the mark of torch files before the zip format."""
 
@@ -30,7 +30,7 @@ def refusal(head: bytes, size: int, path: str) -> BadInput | None:
         return BadInput("the file is empty", path, "0 bytes", "a torch checkpoint", "copy or download it again")
     if head.startswith(b"PK\3\4"):
         return None
-    if head.startswith(_LFS):
+    if head.startswith(LFS_POINTER):
         stated = re.search(rb"^size (\d{1,18})\s*$", head, re.MULTILINE)
         real = f" for a file of {int(stated[1])} bytes" if stated else ""
         return BadInput(

@@ -7,13 +7,12 @@ Members, below one folder of any name: `data.pkl` (the pickled object), `data/K`
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gharial.checkpoint.text import shown
 from gharial.checkpoint.unpickle import unpickle
 from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
+from gharial.files import open_regular
 
 MAX_FILE_BYTES = 8 << 30
 """Largest file that is opened: ten times the large model. A sparse file can claim more than any disk holds."""
@@ -50,7 +50,7 @@ def load(path: str | os.PathLike[str], select: Callable[[Any], Any] | None = Non
             file's size whatever it holds.
     """
     name = os.fspath(path)
-    with open_regular(name) as file:
+    with open_checkpoint(name) as file:
         size = os.fstat(file.fileno()).st_size
         problem = refusal(file.read(HEAD_BYTES), size, name)
         if problem is not None:
@@ -61,35 +61,20 @@ def load(path: str | os.PathLike[str], select: Callable[[Any], Any] | None = Non
 
 
 @contextmanager
-def open_regular(name: str) -> Iterator[io.BufferedReader]:
+def open_checkpoint(name: str) -> Iterator[BufferedReader]:
     """`name` open for reading.
 
     Raises:
-        BadInput: it is missing, is no regular file, is too large, or cannot be read (now or in the `with` block).
+        BadInput: it is missing, is no plain file, is too large, or cannot be read (now or in the `with` block).
     """
-    remedy = "give the path of a .hw.pt file"
-    try:
-        with _open(name) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise BadInput("this is no regular file", name, "a device or pipe", "a checkpoint file", remedy)
-            if status.st_size > MAX_FILE_BYTES:
-                raise BadInput("the file is too large", name, f"{status.st_size} bytes", f"at most {MAX_FILE_BYTES}")
+    with open_regular(name, "a checkpoint file", "give the path of a .hw.pt file") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_FILE_BYTES:
+            raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}")
+        try:
             yield file
-    except FileNotFoundError:
-        raise BadInput("no such file", name, remedy=remedy) from None
-    except IsADirectoryError:
-        raise BadInput("this is a directory", name, expected="a checkpoint file", remedy=remedy) from None
-    except OSError as error:
-        raise BadInput(f"the file cannot be read: {error.strerror}", name, remedy=remedy) from None
-
-
-def _open(name: str) -> io.BufferedReader:
-    try:
-        # Not blocking, because opening a pipe would wait for a writer.
-        return open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
-    except ValueError as error:  # a NUL in the name
-        raise BadInput(f"the file cannot be read: {error}", shown(name)) from None
+        except OSError as error:
+            raise BadInput("cannot be read", name, error.strerror) from None
 
 
 class _Checkpoint:

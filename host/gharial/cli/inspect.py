@@ -56,12 +56,12 @@ def _describe(file: str, instructions: bool) -> tuple[dict[str, Any], str]:
     """Facts about a file, `good` among them, and the same as text."""
     from gharial import checkpoint, program
     from gharial.checkpoint.recognise import HEAD_BYTES, refusal
-    from gharial.checkpoint.torchzip import open_regular
     from gharial.errors import BadInput
+    from gharial.files import open_regular
     from gharial.model import is_program
 
     try:
-        with open_regular(file) as opened:
+        with open_regular(file, "a file") as opened:
             head = opened.read(HEAD_BYTES)
             refused = refusal(head, os.fstat(opened.fileno()).st_size, file)
     except BadInput as error:

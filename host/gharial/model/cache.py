@@ -77,6 +77,9 @@ def _read(path: Path, source_sha256: str, note: Callable[[str], object]) -> Prog
     try:
         if not path.is_file():
             return None
+    except OSError:
+        return None  # the folder is somebody else's; storing says so
+    try:
         program = Program.read(path)
         problem = "it is of another model" if program.manifest["model"]["source_sha256"] != source_sha256 else None
     except (GharialError, OSError) as error:
@@ -97,8 +100,8 @@ def _store(program: Program, path: Path, note: Callable[[str], object]) -> None:
         program.write(path)
         _trim(path.parent, keep=path)
     except (GharialError, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("\n")[0]
-        note(f"the compiled program is not kept for the next time: {path.parent}: {reason}")
+        reason = f"{path.parent}: {error.strerror}" if isinstance(error, OSError) else str(error).split("\n")[0]
+        note(f"the compiled program is not kept for the next time: {reason}")
 
 
 def _trim(folder: Path, keep: Path) -> None:

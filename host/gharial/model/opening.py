@@ -14,11 +14,12 @@ import numpy as np
 
 from gharial import __version__
 from gharial.checkpoint import load_hardware
-from gharial.checkpoint.torchzip import open_regular
+from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.compiler.calibrate import calibrate, calibration_files
 from gharial.compiler.compile import check_size, compile_checkpoint
 from gharial.errors import BadInput
 from gharial.features import FeatureSpec
+from gharial.files import open_regular
 from gharial.isa.configs import Config, configs
 from gharial.isa.configs import config as configuration
 from gharial.model.cache import cached, digest
@@ -38,7 +39,7 @@ def demo_model() -> Path:
 def is_program(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a compiled program; a file that cannot be read does if its name says so."""
     try:
-        with open_regular(os.fspath(path)) as file:
+        with open_regular(path, "a checkpoint or a program") as file:
             head = file.read(len(MAGIC))
     except BadInput:
         head = b""
@@ -124,7 +125,7 @@ def open_model(
                 f"compile it for this device: gharial compile CKPT -o PROGRAM --config {config.name}",
             )
         return program
-    with open_regular(path) as file:
+    with open_checkpoint(path) as file:
         source = hashlib.file_digest(file, "sha256").digest()
     key = digest(_dependencies(source, config, calibration))
     return cached(
@@ -142,7 +143,7 @@ def _dependencies(source: bytes, config: Config | None, calibration: Path | None
     yield "compiler", f"{__version__} {_compiler_digest()}".encode()
     yield "numpy", np.__version__.encode()  # calibration is in float
     for path in calibration_files(calibration):
-        with open_regular(os.fspath(path)) as file:
+        with open_regular(path, "a recording") as file:
             yield "recording", hashlib.file_digest(file, "sha256").digest()
 
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import stat
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from gharial.errors import BadInput, GharialError
+from gharial.errors import BadInput
+from gharial.files import LFS_POINTER, open_regular
 from gharial.program.schema import shown
 
 MAGIC = b"GHARIAL\0"
@@ -26,7 +23,6 @@ ALIGN = 64
 MANIFEST_LIMIT = 4 << 20
 HEAD = struct.Struct("<8sII32s")
 AGAIN = "compile again with this version"
-_LFS = b"version https://git-lfs"
 
 
 class ProgramFile:
@@ -39,7 +35,7 @@ class ProgramFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._file = _open_regular(self.path)
+        self._file = open_regular(self.path, "a program file")
         try:
             self.size = os.fstat(self._file.fileno()).st_size
             self.manifest = self._manifest()
@@ -58,7 +54,7 @@ class ProgramFile:
             raise BadInput("the file is empty", self.path, remedy="copy or compile the program again")
         head = self._file.read(HEAD.size)
         if not head.startswith(MAGIC[: len(head)]):
-            remedy = "fetch the file itself with: git lfs pull" if head.startswith(_LFS[: len(head)]) else None
+            remedy = "fetch the file itself with: git lfs pull" if head.startswith(LFS_POINTER[: len(head)]) else None
             raise BadInput("not a Gharial program", self.path, f"a file that begins with {head[:8]!r}", None, remedy)
         if len(head) < HEAD.size:
             raise self._truncated(HEAD.size)
@@ -126,20 +122,6 @@ class ProgramFile:
         )
 
 
-def _open_regular(path: str) -> BinaryIO:
-    try:
-        # Looked at before it is opened: opening a named pipe would wait for its other end.
-        mode = Path(path).stat().st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "a device or pipe"
-            raise BadInput("not a program file", path, kind, "a file")
-        return Path(path).open("rb")
-    except FileNotFoundError:
-        raise BadInput("there is no such file", path) from None
-    except OSError as error:
-        raise BadInput("the file cannot be opened", path, error.strerror or error) from None
-
-
 def parse_manifest(data: bytes, path: str) -> dict[str, Any]:
     """The manifest's JSON object; duplicate keys, NaN and infinities are refused.
 
@@ -197,47 +179,3 @@ def chunks(manifest: Mapping[str, Any], sections: Mapping[str, bytes]) -> Iterat
 
 def _aligned(at: int) -> int:
     return -(-at // ALIGN) * ALIGN
-
-
-def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes]) -> None:
-    """Write a file so that it is there as a whole or, after any failure, as it was before.
-
-    Raises:
-        BadInput: there is something at `path` that is not a file, or its folder is missing.
-        GharialError: the file cannot be written (no space, no permission); nothing is left behind.
-    """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise BadInput("not a file, so it is not overwritten", target, remedy="name another output file")
-    target = target.resolve()  # a link stays, what it points to is replaced
-    if not target.parent.is_dir():
-        raise BadInput("the folder does not exist", target.parent, remedy="make it, or name another output file")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    try:
-        # Not tempfile: its files are private to the user whatever the umask says.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-            _sync_folder(target.parent)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        reason = error.strerror or error
-        raise GharialError(f"{target}: cannot be written: {reason}\nnothing was left behind") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last; file systems that cannot sync a folder do without."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

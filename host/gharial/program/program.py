@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gharial.errors import BadInput
+from gharial.files import write_atomically
 from gharial.isa.configs import Config, configs
 from gharial.isa.header import HEADER
 from gharial.program import container
@@ -65,7 +66,7 @@ class Program:
             BadInput: the path cannot be an output file, or the manifest is too long.
             GharialError: writing failed (no space, no permission).
         """
-        container.write_atomically(path, container.chunks(self.manifest, self.sections))
+        write_atomically(path, container.chunks(self.manifest, self.sections))
 
     def to_bytes(self) -> bytes:
         """The program file's bytes; the same program always gives the same bytes."""

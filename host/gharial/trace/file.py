@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gharial.errors import BadInput
-from gharial.program.container import write_atomically
+from gharial.files import open_regular, write_atomically
 from gharial.trace.keys import decoder_layers, encoder_layers
 
 # What NumPy and zipfile raise for files that are no archives of arrays, or damaged ones.
@@ -50,13 +50,11 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     name = os.fspath(path)
     try:
-        archive = np.load(name, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _no_trace(name, "a single array")
-        with archive:
+        with open_regular(name, "a trace") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise _no_trace(name, "a single array")
             arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise BadInput("no such file", name) from None
     except _DAMAGED as error:
         raise _no_trace(name, (str(error).split("\n") or [""])[0][:80]) from None
     pre, post = encoder_layers(arrays)

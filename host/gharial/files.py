@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files opened so that nothing but a plain file is read, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+
+from gharial.errors import BadInput, GharialError
+
+LFS_POINTER = b"version https://git-lfs"
+"""What a file begins with that Git LFS has left in another's place."""
+
+
+def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None = None) -> BufferedReader:
+    """A plain file, open for reading.
+
+    Args:
+        path: its name.
+        expected: what it should be, for the error about a folder or a device ("an audio file").
+        remedy: what to do about a file that is not there, or is no plain file.
+
+    Raises:
+        BadInput: there is none, it is a folder, device or pipe, or it may not be read.
+    """
+    name = os.fspath(path)
+    try:
+        # Not blocking, because opening a named pipe would wait for its other end.
+        file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except FileNotFoundError:
+        raise BadInput("no such file", name, remedy=remedy) from None
+    except IsADirectoryError:
+        raise BadInput("is a directory", name, expected=expected, remedy=remedy) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput("cannot be opened", name.replace("\0", "\\0"), reason) from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy)
+    return file
+
+
+def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes]) -> None:
+    """Write a file so that it is there as a whole or, after any failure, as it was before.
+
+    Raises:
+        BadInput: there is something at `path` that is not a file, or its folder is missing.
+        GharialError: the file cannot be written (no space, no permission); nothing is left behind.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise BadInput("not a file, so it is not overwritten", target, remedy="name another output file")
+    target = target.resolve()  # a link stays, what it points to is replaced
+    if not target.parent.is_dir():
+        raise BadInput("the folder does not exist", target.parent, remedy="make it, or name another output file")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    try:
+        # Not tempfile: its files are private to the user whatever the umask says.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+            _sync_folder(target.parent)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise GharialError(f"{target}: cannot be written: {reason}\nnothing was left behind") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last; file systems that cannot sync a folder do without."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
