@@ -18,6 +18,7 @@ from gharial.compiler.network import Network, quantise_network
 from gharial.compiler.tables import default_tables, function_tables, hard_sigmoid, hard_tanh, sigmoid, table_image
 from gharial.compiler.units import Units, choose_units
 from gharial.errors import BadInput
+from gharial.features.spec import SETTINGS, FeatureSpec
 from gharial.isa.configs import Config, configs
 from gharial.isa.header import HEADER, INTERFACE_TEXT, INTERFACE_VERSION, MAGIC
 from gharial.isa.words import Words
@@ -216,7 +217,7 @@ def _manifest(
     program_id: int,
     spaces: dict[str, bytes],
 ) -> dict[str, Any]:
-    dims, features = checkpoint.dims, checkpoint.features
+    dims, front_end = checkpoint.dims, FeatureSpec.from_checkpoint(checkpoint)
     width = network.embedding.shape[1]
     return {
         "interface_version": INTERFACE_TEXT,
@@ -232,14 +233,7 @@ def _manifest(
             "dims": asdict(dims),
         },
         "features": {
-            "sample_rate": features.sample_rate,
-            "window": features.window_samples,
-            "hop": features.hop_samples,
-            "n_fft": features.n_fft,
-            "n_mels": features.n_filt,
-            "stacking": features.stacking,
-            "subsampling": features.subsampling,
-            "melalpha": checkpoint.melalpha,
+            **{name: getattr(front_end, name) for name in SETTINGS},
             "frac_bits": units.feature_bits,
             "count": dims.features,
             "padded": laid.header["feature_bytes"],

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TAIL_SECONDS = 0.24
 """Silence added at the end of a stream, so that the encoder's look-ahead does not swallow the last word."""
 
+SETTINGS = ("sample_rate", "window", "hop", "n_fft", "n_mels", "stacking", "subsampling", "melalpha")
+"""Fields of a `FeatureSpec` that a program's manifest repeats; the mel statistics are sections of the program."""
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpec:

@@ -18,7 +18,7 @@ from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.compiler.calibrate import calibrate, calibration_files
 from gharial.compiler.compile import check_size, compile_checkpoint
 from gharial.errors import BadInput
-from gharial.features import FeatureSpec
+from gharial.features.spec import SETTINGS, FeatureSpec
 from gharial.files import open_regular
 from gharial.isa.configs import Config, configs
 from gharial.isa.configs import config as configuration
@@ -167,24 +167,9 @@ def front_end(program: Program) -> FeatureSpec:
         BadInput: the mel statistics are missing or do not fit, or a setting is out of range.
     """
     settings = program.manifest["features"]
-    mels = settings["n_mels"]
     statistics = {name: program.array(name, np.dtype("<f8")).astype(np.float64) for name in ("melmeans", "melvars")}
-    for name, values in statistics.items():
-        if len(values) != mels:
-            raise BadInput(f"{name} does not fit", program.where, f"{len(values)} values", mels)
     try:
-        spec = FeatureSpec(
-            sample_rate=settings["sample_rate"],
-            window=settings["window"],
-            hop=settings["hop"],
-            n_fft=settings["n_fft"],
-            n_mels=mels,
-            stacking=settings["stacking"],
-            subsampling=settings["subsampling"],
-            melalpha=float(settings["melalpha"]),
-            melmeans=statistics["melmeans"],
-            melvars=statistics["melvars"],
-        )
+        spec = FeatureSpec(**{name: settings[name] for name in SETTINGS}, **statistics)
     except BadInput as error:
         raise BadInput(error.what, f"{program.where}: {error.where}", error.found, error.expected) from error
     if spec.vector_size != settings["count"]:
