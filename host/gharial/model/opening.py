@@ -167,9 +167,9 @@ def front_end(program: Program) -> FeatureSpec:
         BadInput: the mel statistics are missing or do not fit, or a setting is out of range.
     """
     settings = program.manifest["features"]
-    statistics = {name: program.array(name, np.dtype("<f8")).astype(np.float64) for name in ("melmeans", "melvars")}
+    means, variances = (program.array(name, "<f8").astype(np.float64) for name in ("melmeans", "melvars"))
     try:
-        spec = FeatureSpec(**{name: settings[name] for name in SETTINGS}, **statistics)
+        spec = FeatureSpec(**{name: settings[name] for name in SETTINGS}, melmeans=means, melvars=variances)
     except BadInput as error:
         raise BadInput(error.what, f"{program.where}: {error.where}", error.found, error.expected) from error
     if spec.vector_size != settings["count"]:
