@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Top-k unit against the integer reference model: maximum, log-sum-exp, order, single logits, over random and hard logits."""
+"""Top-k unit against the integer reference model: maximum, log-sum-exp, order, single logits."""
 
 from __future__ import annotations
 
