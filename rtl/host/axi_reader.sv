@@ -15,10 +15,10 @@ module axi_reader #(
     output logic        data_valid_o,
     input  logic        data_ready_i,
     output logic [31:0] data_o,
-    output logic        error_o,      // one clock: the request has failed
+    output logic        error_o,       // one clock: the request has failed
     output logic [31:0] error_addr_o,
     output logic        idle_o,
-    input  logic        abort_i,      // end with the present burst, its words dropped
+    input  logic        abort_i,       // end with the present burst, its words dropped
 
     output logic        m_axi_arvalid_o,
     input  logic        m_axi_arready_i,
@@ -40,13 +40,13 @@ module axi_reader #(
   state_e state_q;
   logic [63:0] addr_q, burst_addr_q;
   logic [26:0] left_q;
-  logic [8:0] beats_q;
+  logic [ 8:0] beats_q;
   logic failed_q, aborted_q, bad, drop;
   assign drop = failed_q || aborted_q || abort_i || bad;
 
   // Beats to the next 4 KiB border, at most MaxBeats.
   logic [10:0] to_border;
-  logic [8:0] beats;
+  logic [ 8:0] beats;
   assign to_border = 11'd1024 - {1'b0, addr_q[11:2]};
   always_comb begin
     beats = 9'(MaxBeats);
@@ -70,8 +70,8 @@ module axi_reader #(
     if (abort_i) aborted_q <= 1'b1;
     unique case (state_q)
       Idle: begin
-        addr_q   <= req_addr_i;
-        left_q   <= req_words_i;
+        addr_q <= req_addr_i;
+        left_q <= req_words_i;
         failed_q <= 1'b0;
         aborted_q <= 1'b0;
         if (req_valid_i) state_q <= Size;

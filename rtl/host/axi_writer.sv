@@ -10,9 +10,9 @@ module axi_writer #(
     output logic        ready_o,
     input  logic [63:0] addr_i,
     input  logic [31:0] data_i,
-    output logic        idle_o,        // everything taken has been answered
-    output logic        error_o,       // one clock
-    output logic [31:0] error_addr_o,  // of the oldest word that had no answer
+    output logic        idle_o,       // everything taken has been answered
+    output logic        error_o,      // one clock
+    output logic [31:0] error_addr_o, // of the oldest word that had no answer
 
     output logic        m_axi_awvalid_o,
     input  logic        m_axi_awready_i,

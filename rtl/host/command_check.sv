@@ -7,17 +7,17 @@ module command_check
     parameter int unsigned MaxEntries = gharial_config_pkg::MaxEntries
 ) (
     input  descriptor_t        descriptor_i,
-    input  logic        [31:0] crc_i,         // computed over words 0 to 14
-    input  logic               program_i,     // there is a current program
+    input  logic        [31:0] crc_i,          // computed over words 0 to 14
+    input  logic               program_i,      // there is a current program
     input  logic        [15:0] classes_i,
     input  logic        [63:0] mem_size_i,
     output failure_t           failure_o,
-    output logic        [31:0] result_bytes_o // of one entry
+    output logic        [31:0] result_bytes_o  // of one entry
 );
   logic [7:0] operation, flags, k;
   logic [15:0] entries;
-  logic [1:0] mode;
-  logic [5:0] named;
+  logic [ 1:0] mode;
+  logic [ 5:0] named;
   logic [63:0] entry_address;
   assign operation = descriptor_i[0][7:0];
   assign flags = descriptor_i[0][15:8];
@@ -28,13 +28,17 @@ module command_check
   assign entry_address = {descriptor_i[3], descriptor_i[2]};
 
   logic known;
-  assign known = operation == CmdNop || operation == CmdLoad || operation == CmdStart || on_streams(operation) || on_slots(operation);
+  assign known = operation == CmdNop || operation == CmdLoad || operation == CmdStart || on_streams(
+      operation
+  ) || on_slots(
+      operation
+  );
 
   // Fields of DECODE and GREEDY, by word.
   logic bad_6, bad_7, bad_8, decodes;
   always_comb begin
     decodes = operation == CmdDecode;
-    bad_6 = 1'b0;
+    bad_6   = 1'b0;
     if (operation == CmdGreedy) bad_6 = k == '0;
     if (decodes) begin
       bad_6 = named > 6'd4 || !(mode == ModeAll || (mode == ModeTopK && k != '0 && 32'(k) <= MostK && 16'(k) <= classes_i));
@@ -65,4 +69,7 @@ module command_check
       failure_o = '{fault: FaultAddress, unit: UnitHost, detail: entry_address[31:0]};
     end else failure_o = NoFailure;
   end
+
+  logic unused;
+  assign unused = &{1'b0, descriptor_i};  // fields that are not checked here
 endmodule

@@ -8,17 +8,13 @@ module completer
 (
     input logic clk_i,
     input logic rst_i,
-    input logic purge_i,  // soft reset: drop the commands on their way, one a clock, and free their slots
+    input logic purge_i, // soft reset: drop the commands on their way, one a clock, and free their slots
 
     // Commands on their way, in order.
-    input  logic                 command_valid_i,
-    output logic                 command_ready_o,
-    input  logic [         31:0] command_tag_i,
-    input  logic                 command_irq_i,
-    input  logic [         63:0] command_clock_i,      // when its descriptor was fetched
-    input  logic [ EncSlots-1:0] command_enc_i,        // destination slots, of an accepted command
-    input  logic [PredSlots-1:0] command_pred_i,
-    output logic                 empty_o,
+    input  logic     command_valid_i,
+    output logic     command_ready_o,
+    input  command_t command_i,
+    output logic     empty_o,
 
     // Ends of entries.
     input  logic        done_valid_i,
@@ -28,8 +24,8 @@ module completer
     // Ring.
     input  logic [63:0] base_i,
     input  logic [ 4:0] log2_i,
-    input  logic [31:0] taken_i,   // CPL_HEAD
-    output logic [31:0] tail_o,    // CPL_TAIL
+    input  logic [31:0] taken_i,  // CPL_HEAD
+    output logic [31:0] tail_o,   // CPL_TAIL
     output logic        full_o,
     input  logic [63:0] clock_i,
 
@@ -41,30 +37,21 @@ module completer
     output logic [PredSlots-1:0] drop_pred_o,
 
     // Writing.
-    output logic        word_valid_o,
-    input  logic        word_ready_i,
-    output logic [63:0] word_addr_o,
-    output logic [31:0] word_data_o,
-    input  logic        writer_idle_i,
-    input  logic        write_error_i,
-    input  logic [31:0] write_error_addr_i,
+    output logic          word_valid_o,
+    input  logic          word_ready_i,
+    output write_t        word_o,
+    input  logic          writer_idle_i,
+    input  logic          write_error_i,
+    input  logic   [31:0] write_error_addr_i,
 
     // What happened.
-    output logic     irq_o,     // one clock: a completion with the interrupt flag
-    output logic     halt_o,    // one clock
-    output failure_t failure_o,
-    output logic [31:0] tag_o,
-    output logic [63:0] oldest_clock_o  // of the oldest command, for the watchdog
+    output logic            irq_o,          // one clock: a completion with the interrupt flag
+    output logic            halt_o,         // one clock
+    output failure_t        failure_o,
+    output logic     [31:0] tag_o,
+    output logic     [63:0] oldest_clock_o  // of the oldest command, for the watchdog
 );
   localparam int unsigned Depth = 4;
-
-  typedef struct packed {
-    logic [31:0] tag;
-    logic irq;
-    logic [63:0] clock;
-    logic [EncSlots-1:0] enc;
-    logic [PredSlots-1:0] pred;
-  } command_t;
 
   typedef enum logic [2:0] {
     Gather,
@@ -76,9 +63,8 @@ module completer
     Halted
   } state_e;
 
-  command_t head, pushed;
+  command_t head;
   logic head_valid, pop;
-  assign pushed = '{tag: command_tag_i, irq: command_irq_i, clock: command_clock_i, enc: command_enc_i, pred: command_pred_i};
   small_fifo #(
       .Width($bits(command_t)),
       .Depth(Depth)
@@ -87,13 +73,13 @@ module completer
       .rst_i,
       .push_valid_i(command_valid_i),
       .push_ready_o(command_ready_o),
-      .push_data_i (pushed),
+      .push_data_i (command_i),
       .pop_valid_o (head_valid),
       .pop_ready_i (pop),
       .pop_data_o  (head)
   );
 
-  state_e state_q;
+  state_e   state_q;
   failure_t failure_q;
   logic [15:0] entry_q, predictions_q, joints_q;
   logic [31:0] index_q, crc_q;
@@ -124,7 +110,7 @@ module completer
   logic [EncSlots-1:0] lost_enc;
   logic [PredSlots-1:0] lost_pred;
   logic [15:0] lost;
-  assign lost_enc = head.enc & enc_none_i;
+  assign lost_enc  = head.enc & enc_none_i;
   assign lost_pred = head.pred & pred_none_i;
   always_comb begin
     lost = '0;
@@ -137,24 +123,25 @@ module completer
   assign drop_pred_o = head.pred;
 
   assign word_valid_o = state_q == Word;
-  assign word_addr_o = base_i + {27'd0, index_q & ((32'd1 << log2_i) - 32'd1), 5'd0} + {59'd0, word_q, 2'b00};
+  assign word_o.addr = base_i + {27'd0, index_q & ((32'd1 << log2_i) - 32'd1), 5'd0} + {59'd0, word_q, 2'b00};
   always_comb begin
     unique case (word_q)
-      3'd0: word_data_o = head.tag;
-      3'd1: word_data_o = {entry_q, 8'(failure_q.unit), 8'(failure_q.fault)};
-      3'd2: word_data_o = failure_q.detail;
-      3'd3: word_data_o = index_q;
-      3'd4: word_data_o = clocks_q[31:0];
-      3'd5: word_data_o = clocks_q[63:32];
-      3'd6: word_data_o = {joints_q, predictions_q};
-      default: word_data_o = ~crc_q;
+      3'd0: word_o.data = head.tag;
+      3'd1: word_o.data = {entry_q, 8'(failure_q.unit), 8'(failure_q.fault)};
+      3'd2: word_o.data = failure_q.detail;
+      3'd3: word_o.data = index_q;
+      3'd4: word_o.data = clocks_q[31:0];
+      3'd5: word_o.data = clocks_q[63:32];
+      3'd6: word_o.data = {joints_q, predictions_q};
+      default: word_o.data = ~crc_q;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
     if (write_error_i && !write_failed_q) begin
       write_failed_q <= 1'b1;
-      if (failure_q.fault == FaultNone) failure_q <= '{fault: FaultBusWrite, unit: UnitMemory, detail: write_error_addr_i};
+      if (failure_q.fault == FaultNone)
+        failure_q <= '{fault: FaultBusWrite, unit: UnitMemory, detail: write_error_addr_i};
     end
 
     unique case (state_q)
@@ -166,7 +153,7 @@ module completer
           joints_q <= saturating(joints_q, done_i.joints);
           if (failure_q.fault == FaultNone && done_i.fault != FaultNone) begin
             failure_q <= '{fault: done_i.fault, unit: done_i.unit, detail: done_i.detail};
-            entry_q <= done_i.index;
+            entry_q   <= done_i.index;
           end
           if (done_i.last) state_q <= Settle;
         end
@@ -186,12 +173,12 @@ module completer
       end
       Word: begin
         if (word_ready_i) begin
-          crc_q  <= crc_next(crc_q, word_data_o);
+          crc_q  <= crc_next(crc_q, word_o.data);
           word_q <= word_q + 3'd1;
           if (word_q == 3'd7) state_q <= Answer;
         end
       end
-      Answer: if (writer_idle_i) state_q <= write_failed_q ? Halted : Publish;
+      Answer:  if (writer_idle_i) state_q <= write_failed_q ? Halted : Publish;
       Publish: begin
         index_q <= index_q + 32'd1;
         entry_q <= '0;

@@ -2,7 +2,7 @@
 // Where the clocks go: each enabled clock counts in one cause (docs/architecture.md). Read as latched.
 module counters (
     input logic clk_i,
-    input logic rst_i,    // and soft reset
+    input logic rst_i,  // and soft reset
 
     input logic enable_i,
     input logic latch_i,
@@ -17,7 +17,7 @@ module counters (
     output logic [63:0] latched_o[7] // cycles, active, weights, dependency, back-pressure, loading, idle
 );
   logic [63:0] count_q[7];
-  logic [6:0] now;
+  logic [ 6:0] now;
 
   always_comb begin
     now = '0;

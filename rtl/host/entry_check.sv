@@ -6,11 +6,11 @@ module entry_check
 (
     input descriptor_t         descriptor_i,
     input entry_words_t        entry_i,
-    input logic         [63:0] result_i,        // address of the entry's result
+    input logic         [63:0] result_i,         // address of the entry's result
     input logic         [31:0] result_bytes_i,
-    input logic         [31:0] slot_bytes_i,    // of a slot of the command's kind
+    input logic         [31:0] slot_bytes_i,     // of a slot of the command's kind
     input header_t             header_i,
-    input logic         [31:0] feature_bytes_i, // of the entry's vectors
+    input logic         [31:0] feature_bytes_i,  // of the entry's vectors
     input logic         [15:0] enc_slots_i,
     input logic         [15:0] pred_slots_i,
     input logic         [63:0] mem_size_i,
@@ -75,7 +75,9 @@ module entry_check
 
   logic bad_result, bad_features, bad_moved;
   assign bad_result = result_i[1:0] != '0 || !in_memory(result_i, result_bytes_i, mem_size_i);
-  assign bad_features = descriptor_i[10][1:0] != '0 || entry_i[1][1:0] != '0 || !in_memory(features, feature_bytes_i, mem_size_i);
+  assign bad_features = descriptor_i[10][1:0] != '0 || entry_i[1][1:0] != '0 || !in_memory(
+      features, feature_bytes_i, mem_size_i
+  );
   assign bad_moved = descriptor_i[4][1:0] != '0 || entry_i[2][1:0] != '0 || !in_memory(moved, slot_bytes_i, mem_size_i);
 
   always_comb begin
@@ -84,10 +86,12 @@ module entry_check
     if (encodes) begin
       mark_enc_o = 1'b1;
       mark_destination_o = greedy;
-      if (entry_i[0][31:21] != '0 || vectors == '0 || vectors > header_i.vectors) failure_o = refuse(FaultBadEntry, 32'd0);
+      if (entry_i[0][31:21] != '0 || vectors == '0 || vectors > header_i.vectors)
+        failure_o = refuse(FaultBadEntry, 32'd0);
       else if (greedy ? entry_i[3][31:16] != '0 : entry_i[3] != '0) failure_o = refuse(FaultBadEntry, 32'd3);
       else if (first >= enc_slots_i || (!reset && !enc_live_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (greedy && (destination_o >= pred_slots_i || (!reset && !destination_live_i))) failure_o = refuse(FaultBadSlot, 32'(destination_o));
+      else if (greedy && (destination_o >= pred_slots_i || (!reset && !destination_live_i)))
+        failure_o = refuse(FaultBadSlot, 32'(destination_o));
       else if (enc_marked_i) failure_o = refuse(FaultHazard, 32'(first));
       else if (greedy && destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
       else if (bad_features) failure_o = refuse(FaultAddress, features[31:0]);
@@ -95,12 +99,14 @@ module entry_check
     end else if (decodes) begin
       mark_source_o = kind == KindToken && source_o != destination_o;
       mark_destination_o = 1'b1;
-      if (entry_i[0][31:24] != '0 || entry_i[0][20:18] != '0 || reset || kind > KindStart) failure_o = refuse(FaultBadEntry, 32'd0);
+      if (entry_i[0][31:24] != '0 || entry_i[0][20:18] != '0 || reset || kind > KindStart)
+        failure_o = refuse(FaultBadEntry, 32'd0);
       else if (kind == KindNone && source_o != destination_o) failure_o = refuse(FaultBadEntry, 32'd1);
       else if (kind == KindToken && entry_i[2] >= 32'(header_i.tokens)) failure_o = refuse(FaultBadEntry, 32'd2);
       else if (entry_i[3] != '0) failure_o = refuse(FaultBadEntry, 32'd3);
       else if (!no_joint && (first >= enc_slots_i || enc_free_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (kind != KindStart && (source_o >= pred_slots_i || !source_live_i)) failure_o = refuse(FaultBadSlot, 32'(source_o));
+      else if (kind != KindStart && (source_o >= pred_slots_i || !source_live_i))
+        failure_o = refuse(FaultBadSlot, 32'(source_o));
       else if (destination_o >= pred_slots_i) failure_o = refuse(FaultBadSlot, 32'(destination_o));
       else if (mark_source_o && source_written_i) failure_o = refuse(FaultHazard, 32'(source_o));
       else if (destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
@@ -114,7 +120,8 @@ module entry_check
       else if (first >= (prediction ? pred_slots_i : enc_slots_i)) failure_o = refuse(FaultBadSlot, 32'(first));
       else if (copies && (prediction ? !source_live_i : enc_free_i)) failure_o = refuse(FaultBadSlot, 32'(first));
       else if (saves && (prediction ? !source_live_i : !enc_live_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (copies && second >= (prediction ? pred_slots_i : enc_slots_i)) failure_o = refuse(FaultBadSlot, 32'(second));
+      else if (copies && second >= (prediction ? pred_slots_i : enc_slots_i))
+        failure_o = refuse(FaultBadSlot, 32'(second));
       else if (mark_source_o && source_written_i) failure_o = refuse(FaultHazard, 32'(first));
       else if (mark_destination_o && destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
       else if (saves || operation == CmdRestore) begin
@@ -122,4 +129,7 @@ module entry_check
       end
     end
   end
+
+  logic unused;
+  assign unused = &{1'b0, descriptor_i, header_i};  // fields of other checks and of other blocks
 endmodule

@@ -13,7 +13,6 @@ module entry_sender
     input  descriptor_t descriptor_i,
     input  header_t     header_i,
     output logic        done_o,        // one clock
-    output logic        loading_o,     // features are on their way
 
     // Entries.
     output logic                get_o,
@@ -22,23 +21,20 @@ module entry_sender
     input  entry_words_t        entry_i,
 
     // Reading features.
-    output logic        read_valid_o,
-    input  logic        read_ready_i,
-    output logic [63:0] read_addr_o,
-    output logic [26:0] read_words_o,
-    input  logic        data_taken_i,  // a word goes to the slot engine
-    input  logic [31:0] data_i,
-    input  logic        error_i,
-    input  logic [31:0] error_addr_i,
+    output logic         read_valid_o,
+    input  logic         read_ready_i,
+    output read_t        read_o,
+    input  logic         data_taken_i,  // a word goes to the slot engine
+    input  logic  [31:0] data_i,
+    input  logic         error_i,
+    input  logic  [31:0] error_addr_i,
 
     // The slot engine.
-    output logic                job_valid_o,
-    input  logic                job_ready_i,
-    output slot_op_e            job_op_o,
-    output logic [ActAddrW-1:0] job_act_o,
-    output logic [        15:0] job_units_o,
-    input  logic                job_done_i,
-    output logic                job_abort_o,  // its words will not come
+    output logic      job_valid_o,
+    input  logic      job_ready_i,
+    output slot_job_t job_o,
+    input  logic      job_done_i,
+    output logic      job_abort_o,  // its words will not come
 
     input  logic   features_free_i,
     output logic   entry_valid_o,
@@ -115,14 +111,16 @@ module entry_sender
   assign get_o = (state_q == Idle && start_i) || (state_q == Done && !done_o);
   assign index_o = index_q;
   assign done_o = state_q == Done && (index_q == count || failed_q);
-  assign loading_o = state_q != Idle && state_q != Send;
   assign read_valid_o = state_q == Request;
-  assign read_addr_o = {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
-  assign read_words_o = 27'(loaded_units) * 27'(Cols / 4);
+  assign read_o.addr = {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
+  assign read_o.words = 27'(loaded_units) * 27'(Cols / 4);
   assign job_valid_o = state_q == Load || state_q == Pad;
-  assign job_op_o = (state_q == Pad) ? SlotZero : SlotRestore;
-  assign job_act_o = bank_start + ((state_q == Pad) ? loaded_units : '0);
-  assign job_units_o = (state_q == Pad) ? pad_units : loaded_units;
+  always_comb begin
+    job_o = '0;
+    job_o.op = (state_q == Pad) ? SlotZero : SlotRestore;
+    job_o.act = bank_start + ((state_q == Pad) ? loaded_units : '0);
+    job_o.act_units = (state_q == Pad) ? pad_units : loaded_units;
+  end
   assign job_abort_o = state_q == Features && error_i;
 
   logic checksum_wrong;
@@ -180,15 +178,15 @@ module entry_sender
       Features: begin
         if (data_taken_i) crc_q <= crc_next(crc_q, data_i);
         if (error_i) begin
-          failed_q <= 1'b1;
+          failed_q  <= 1'b1;
           failure_q <= '{fault: FaultBusRead, unit: UnitMemory, detail: error_addr_i};
-          state_q <= Send;
+          state_q   <= Send;
         end else if (job_done_i) begin
           state_q <= (missing == '0) ? Send : Pad;
           if (checksum_wrong) begin
-            failed_q <= 1'b1;
+            failed_q  <= 1'b1;
             failure_q <= '{fault: FaultChecksum, unit: UnitHost, detail: ~crc_q};
-            state_q <= Send;
+            state_q   <= Send;
           end
         end
       end
@@ -209,4 +207,7 @@ module entry_sender
       bank_q  <= 1'b0;
     end
   end
+
+  logic unused;
+  assign unused = &{1'b0, descriptor_i, header_i};  // fields of other commands and of other blocks
 endmodule

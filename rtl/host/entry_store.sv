@@ -13,10 +13,10 @@ module entry_store
     input logic [AddrW-1:0] waddr_i,
     input logic [     31:0] wdata_i,
 
-    input  logic                get_i,     // one clock
-    input  logic         [15:0] index_i,   // stays until got
-    output logic                got_o,     // one clock
-    output entry_words_t        entry_o    // until the next get
+    input  logic                get_i,    // one clock
+    input  logic         [15:0] index_i,  // stays until got
+    output logic                got_o,    // one clock
+    output entry_words_t        entry_o   // until the next get
 );
   logic [2:0] asked_q, arrived_q;
   logic [1:0] way_q;

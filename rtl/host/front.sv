@@ -13,63 +13,56 @@ module front
     input logic rst_i,
 
     // Ring.
-    input  logic          run_i,       // enabled and not halted
-    input  logic   [63:0] base_i,
-    input  logic   [ 4:0] log2_i,
-    input  logic   [31:0] tail_i,
-    output logic   [31:0] head_o,
-    input  logic   [63:0] mem_size_i,
-    input  logic   [63:0] clock_i,
-    output logic          halt_o,      // one clock
-    output failure_t      halt_failure_o,
-    output logic          busy_o,
-    output logic          pending_o,  // slots have changed for a command that is not registered yet
+    input  logic            run_i,           // enabled and not halted
+    input  logic     [63:0] base_i,
+    input  logic     [ 4:0] log2_i,
+    input  logic     [31:0] tail_i,
+    output logic     [31:0] head_o,
+    input  logic     [63:0] mem_size_i,
+    input  logic     [63:0] clock_i,
+    output logic            halt_o,          // one clock
+    output failure_t        halt_failure_o,
+    output logic            busy_o,
+    output logic            pending_o,       // slots have changed for a command that is not registered yet
 
     // Program.
-    input  logic        program_i,
-    input  header_t     header_i,
-    input  logic [15:0] enc_slots_i,
-    input  logic [15:0] pred_slots_i,
+    input logic        program_i,
+    input logic [15:0] classes_i,
 
     // Reading.
-    output logic        read_valid_o,
-    input  logic        read_ready_i,
-    output logic [63:0] read_addr_o,
-    output logic [26:0] read_words_o,
-    input  logic        data_valid_i,
-    input  logic [31:0] data_i,
-    input  logic        error_i,
-    input  logic [31:0] error_addr_i,
+    output logic         read_valid_o,
+    input  logic         read_ready_i,
+    output read_t        read_o,
+    input  logic         data_valid_i,
+    input  logic  [31:0] data_i,
+    input  logic         error_i,
+    input  logic  [31:0] error_addr_i,
 
     // To the completer.
-    output logic                 command_valid_o,
-    input  logic                 command_ready_i,
-    output logic [         31:0] command_tag_o,
-    output logic                 command_irq_o,
-    output logic [         63:0] command_clock_o,
-    output logic [ EncSlots-1:0] command_enc_o,
-    output logic [PredSlots-1:0] command_pred_o,
-    input  logic                 empty_i,          // no command on its way
+    output logic     command_valid_o,
+    input  logic     command_ready_i,
+    output command_t command_o,
+    input  logic     empty_i,          // no command on its way
 
     // Slot table.
     output logic                 clear_marks_o,
-    output logic                 mark_o,           // the entry in check
-    output logic                 accept_o,         // the entry's slots become what the command makes them
+    output logic                 mark_o,         // the entry in check
+    output logic                 accept_o,       // the entry's slots become what the command makes them
     input  logic [ EncSlots-1:0] enc_written_i,
     input  logic [PredSlots-1:0] pred_written_i,
 
     // Entry store and its check.
-    output logic     store_we_o,
-    output logic [15:0] store_addr_o,
-    output logic     get_o,
-    output logic [15:0] index_o,
-    input  logic     got_i,
-    input  failure_t entry_failure_i,
+    output logic            store_we_o,
+    output logic     [15:0] store_addr_o,
+    output logic            get_o,
+    output logic     [15:0] index_o,
+    input  logic            got_i,
+    input  failure_t        entry_failure_i,
 
     // Who does the rest.
     output descriptor_t        descriptor_o,
     output logic        [31:0] result_bytes_o,
-    output logic        [63:0] result_o,       // address of the entry's result
+    output logic        [63:0] result_o,         // address of the entry's result
     output logic               send_start_o,
     input  logic               send_done_i,
     output logic               slots_start_o,
@@ -82,10 +75,10 @@ module front
     input  failure_t           load_failure_i,
 
     // The last entry of commands without entries to compute.
-    output logic          end_valid_o,
-    input  logic          end_ready_i,
-    output failure_t      end_failure_o,
-    output logic   [15:0] end_index_o
+    output logic            end_valid_o,
+    input  logic            end_ready_i,
+    output failure_t        end_failure_o,
+    output logic     [15:0] end_index_o
 );
   typedef enum logic [4:0] {
     Wait,
@@ -132,7 +125,7 @@ module front
       .descriptor_i(descriptor_q),
       .crc_i(~crc_q),
       .program_i,
-      .classes_i(header_i.classes),
+      .classes_i,
       .mem_size_i,
       .failure_o(command_failure),
       .result_bytes_o
@@ -140,12 +133,8 @@ module front
 
   always_comb begin
     read_valid_o = state_q == Request || state_q == EntryRequest;
-    read_addr_o  = base_i + {26'd0, head_q & ((32'd1 << log2_i) - 32'd1), 6'd0};
-    read_words_o = 27'd16;
-    if (state_q == EntryRequest) begin
-      read_addr_o  = {descriptor_q[3], descriptor_q[2]};
-      read_words_o = {9'd0, count, 2'b00};
-    end
+    read_o = '{addr: base_i + {26'd0, head_q & ((32'd1 << log2_i) - 32'd1), 6'd0}, words: 27'd16};
+    if (state_q == EntryRequest) read_o = '{addr: {descriptor_q[3], descriptor_q[2]}, words: {9'd0, count, 2'b00}};
   end
 
   assign store_we_o = state_q == Entries && data_valid_i;
@@ -161,11 +150,19 @@ module front
   assign drops = accepted_q && (streams || operation == CmdRestore);
   assign on_prediction = descriptor_q[0][8+FlagPrediction];
   assign command_valid_o = state_q == Register;
-  assign command_tag_o = (failure_q.fault == FaultChecksum && !accepted_q && ~crc_q != descriptor_q[15]) ? '0 : descriptor_q[1];
-  assign command_irq_o = descriptor_q[0][8+FlagInterrupt] && command_failure.fault != FaultChecksum;
-  assign command_clock_o = clock_q;
-  assign command_enc_o = !drops ? '0 : streams ? enc_written_i : on_prediction ? '0 : pred_written_i[EncSlots-1:0];
-  assign command_pred_o = !drops ? '0 : (streams || on_prediction) ? pred_written_i : '0;
+  always_comb begin
+    command_o = '{
+        tag: descriptor_q[1],
+        irq: descriptor_q[0][8+FlagInterrupt] && command_failure.fault != FaultChecksum,
+        clock: clock_q,
+        enc: '0,
+        pred: '0
+    };
+    if (failure_q.fault == FaultChecksum && !accepted_q && ~crc_q != descriptor_q[15]) command_o.tag = '0;
+    if (drops && streams) command_o.enc = enc_written_i;
+    if (drops && moves && !on_prediction) command_o.enc = pred_written_i[EncSlots-1:0];
+    if (drops && (streams || on_prediction)) command_o.pred = pred_written_i;
+  end
 
   assign end_valid_o = state_q == End;
   assign end_failure_o = failure_q;
@@ -212,8 +209,8 @@ module front
         end
       end
       Check: begin
-        words_q <= '0;
-        result_q <= {descriptor_q[5], descriptor_q[4]};
+        words_q   <= '0;
+        result_q  <= {descriptor_q[5], descriptor_q[4]};
         failure_q <= command_failure;
         if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
         else if (!streams && !moves) state_q <= Barrier;
@@ -229,14 +226,14 @@ module front
         end
         if (error_i) begin
           failure_q <= '{fault: FaultBusRead, unit: UnitMemory, detail: error_addr_i};
-          state_q <= Register;
+          state_q   <= Register;
         end
       end
       EntriesCrc: begin
         state_q <= moves ? Barrier : CheckGet;
         if (descriptor_q[0][8+FlagChecked] && ~crc_q != descriptor_q[14]) begin
           failure_q <= '{fault: FaultChecksum, unit: UnitHost, detail: ~crc_q};
-          state_q <= Register;
+          state_q   <= Register;
         end
       end
       Barrier: begin
@@ -295,8 +292,8 @@ module front
       Slots: begin
         if (slots_done_i) begin
           failure_q <= slots_failure_i;
-          index_q <= (slots_failure_i.fault != FaultNone) ? slots_index_i : '0;
-          state_q <= End;
+          index_q   <= (slots_failure_i.fault != FaultNone) ? slots_index_i : '0;
+          state_q   <= End;
         end
       end
       Program: begin

@@ -77,10 +77,10 @@ module program_loader
   fault_e fault_q;
   unit_e unit_q;
 
-  assign fault_o = fault_q;
-  assign unit_o = unit_q;
+  assign fault_o  = fault_q;
+  assign unit_o   = unit_q;
   assign detail_o = fault_detail_q;
-  assign done_o = state_q == Done;
+  assign done_o   = state_q == Done;
 
   // LOAD's own checks, in order.
   logic [31:0] capacity, there;
@@ -113,8 +113,8 @@ module program_loader
 
   // The header's words, kept as they pass.
   logic [31:0] header_word;
-  logic [5:0] index_q;
-  logic [1:0] reading_q;
+  logic [ 5:0] index_q;
+  logic [ 1:0] reading_q;
   ram_1r1w #(
       .Width(32),
       .Words(64)
@@ -136,15 +136,15 @@ module program_loader
   assign read_words_o = bytes_i[28:2];
   assign load_valid_o = state_q == Stream && data_valid_i;
   assign load_space_o = space_e'(space_i);
-  assign load_addr_o = at_q[28:2];
-  assign load_data_o = data_i;
+  assign load_addr_o  = at_q[28:2];
+  assign load_data_o  = data_i;
 
   // The header's checks, one a clock; the word at fault is the step's number.
   logic wrong;
   logic [4:0] step_q;
-  logic [31:0] value, units, instructions;
-  assign instructions = (w_q[4] - HeaderBytes) >> 5;
-  assign units = {16'd0, w_q[13][15:0]} / Cols;
+  logic [31:0] value, feature_units, instructions;
+  assign instructions  = (w_q[4] - HeaderBytes) >> 5;
+  assign feature_units = {16'd0, w_q[13][15:0]} / Cols;
   always_comb begin
     wrong = 1'b0;
     value = '0;
@@ -169,7 +169,7 @@ module program_loader
       5'd13:
       wrong = w_q[13][23:16] == '0 || w_q[13][23:16] > 8'd4 || w_q[13][15:0] == '0 || 32'(w_q[13][15:0]) % Cols != '0;
       5'd14: begin
-        value = (w_q[13][16] ? units : '0) + (w_q[13][17] ? units << 1 : '0) + (w_q[13][18] ? units << 2 : '0);
+        value = (w_q[13][16] ? feature_units : '0) + (w_q[13][17] ? feature_units << 1 : '0) + (w_q[13][18] ? feature_units << 2 : '0);
         wrong = 32'(w_q[14][15:0]) + value > 32'(w_q[14][31:16]) || 32'(w_q[14][31:16]) > ScratchUnits;
       end
       5'd15: wrong = enc_slots_o == '0;
@@ -225,8 +225,8 @@ module program_loader
       Request: if (read_ready_i) state_q <= Stream;
       Stream: begin
         if (data_valid_i) begin
-          crc_q <= crc_next(crc_q, data_i);
-          at_q <= at_q + 32'd4;
+          crc_q  <= crc_next(crc_q, data_i);
+          at_q   <= at_q + 32'd4;
           left_q <= left_q - 27'd1;
           if (left_q == 27'd1) state_q <= LoadEnd;
         end
@@ -326,7 +326,7 @@ module program_loader
           encode_count: w_q[11][31:16],
           joint_first: w_q[12][15:0],
           joint_count: w_q[12][31:16],
-          feature_units: 16'(units),
+          feature_units: 16'(feature_units),
           vectors: w_q[13][18:16],
           feature_unit: w_q[14][15:0],
           scratch_units: w_q[14][31:16],

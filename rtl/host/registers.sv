@@ -30,25 +30,25 @@ module registers
     output logic [31:0] s_axil_rdata_o,
     output logic [ 1:0] s_axil_rresp_o,
 
-    input  logic            clear_i,         // soft reset
-    input  logic            halt_i,          // one clock
-    input  failure_t        halt_failure_i,
-    input  logic     [31:0] halt_tag_i,
-    input  logic            completion_irq_i,
-    input  logic            busy_i,
-    input  logic            program_i,
-    input  logic     [31:0] program_id_i,
-    input  logic     [15:0] enc_slots_i,
-    input  logic     [15:0] pred_slots_i,
-    input  logic     [31:0] command_head_i,
-    input  logic     [31:0] completion_tail_i,
-    input  logic     [63:0] counter_i[7],
+    input logic            clear_i,              // soft reset
+    input logic            halt_i,               // one clock
+    input failure_t        halt_failure_i,
+    input logic     [31:0] halt_tag_i,
+    input logic            completion_irq_i,
+    input logic            busy_i,
+    input logic            program_i,
+    input logic     [31:0] program_id_i,
+    input logic     [15:0] enc_slots_i,
+    input logic     [15:0] pred_slots_i,
+    input logic     [31:0] command_head_i,
+    input logic     [31:0] completion_tail_i,
+    input logic     [63:0] counter_i        [7],
 
-    output logic        run_o,               // enabled and not halted
+    output logic        run_o,              // enabled and not halted
     output logic        enabled_o,
     output logic        halted_o,
-    output logic        soft_reset_o,        // one clock
-    output logic        latch_o,             // one clock
+    output logic        soft_reset_o,       // one clock
+    output logic        latch_o,            // one clock
     output logic        irq_o,
     output logic [63:0] command_base_o,
     output logic [ 4:0] command_log2_o,
@@ -111,11 +111,11 @@ module registers
 
   always_ff @(posedge clk_i) begin
     if (rst_i || clear_i) begin
-      halted_q  <= 1'b0;
+      halted_q <= 1'b0;
       failure_q <= NoFailure;
       tag_q <= '0;
     end else if (halt_i && !halted_q) begin
-      halted_q  <= 1'b1;
+      halted_q <= 1'b1;
       failure_q <= halt_failure_i;
       tag_q <= halt_tag_i;
     end

@@ -8,41 +8,33 @@ module slot_commands
     input logic clk_i,
     input logic rst_i,
 
-    input  logic        start_i,       // one clock; descriptor and header stay
-    input  descriptor_t descriptor_i,
-    input  header_t     header_i,
-    output logic        done_o,        // one clock
-    output failure_t    failure_o,
-    output logic [15:0] index_o,       // entry in work; at done, the entry at fault
+    input  logic               start_i,       // one clock; descriptor and header stay
+    input  descriptor_t        descriptor_i,
+    input  header_t            header_i,
+    output logic               done_o,        // one clock
+    output failure_t           failure_o,
+    output logic        [15:0] index_o,       // entry in work; at done, the entry at fault
 
     output logic         get_o,
     input  logic         got_i,
     input  entry_words_t entry_i,
 
     // Words of a restore.
-    output logic        read_valid_o,
-    input  logic        read_ready_i,
-    output logic [63:0] read_addr_o,
-    output logic [26:0] read_words_o,
-    input  logic        error_i,
-    input  logic [31:0] error_addr_i,
+    output logic         read_valid_o,
+    input  logic         read_ready_i,
+    output read_t        read_o,
+    input  logic         error_i,
+    input  logic  [31:0] error_addr_i,
 
     // The slot engine.
-    output logic                  job_valid_o,
-    input  logic                  job_ready_i,
-    output slot_op_e              job_op_o,
-    output logic [  ActAddrW-1:0] job_act_o,
-    output logic [          15:0] job_act_units_o,
-    output logic [ CellAddrW-1:0] job_cell_o,
-    output logic [          15:0] job_cell_units_o,
-    output logic [  ActAddrW-1:0] job_to_act_o,
-    output logic [ CellAddrW-1:0] job_to_cell_o,
-    output logic [          63:0] job_addr_o,
-    input  logic                  job_done_i,
-    output logic                  job_abort_o,
+    output logic      job_valid_o,
+    input  logic      job_ready_i,
+    output slot_job_t job_o,
+    input  logic      job_done_i,
+    output logic      job_abort_o,
 
     // The slot table: what becomes of a slot.
-    input  logic        first_live_i,    // looked up for the entry's first slot
+    input  logic        first_live_i,  // looked up for the entry's first slot
     input  logic        first_free_i,
     output logic        set_enc_o,
     output logic        set_pred_o,
@@ -98,30 +90,33 @@ module slot_commands
   assign get_o = (state_q == Idle && start_i && count != '0) || (state_q == Next && !done_o);
   assign done_o = state_q == Next && (index_q == count || failure_q.fault != FaultNone);
   assign read_valid_o = state_q == Request;
-  assign read_addr_o = job_addr_o;
-  assign read_words_o = 27'(act_units) * 27'(Cols / 4) + 27'(cell_units) * 27'(Rows / 8);
+  assign read_o.addr = job_o.addr;
+  assign read_o.words = 27'(act_units) * 27'(Cols / 4) + 27'(cell_units) * 27'(Rows / 8);
   assign job_valid_o = state_q == Job;
-  assign job_act_o = act[0];
-  assign job_act_units_o = act_units;
-  assign job_cell_o = cells[0];
-  assign job_cell_units_o = cell_units;
-  assign job_to_act_o = act[1];
-  assign job_to_cell_o = cells[1];
-  assign job_addr_o = {descriptor_i[5], descriptor_i[4]} + 64'(entry_i[2]);
   assign job_abort_o = state_q == Move && error_i;
   always_comb begin
+    job_o = '{
+        op: SlotZero,
+        act: act[0],
+        act_units: act_units,
+        cell_unit: cells[0],
+        cell_units: cell_units,
+        to_act: act[1],
+        to_cell: cells[1],
+        addr: {descriptor_i[5], descriptor_i[4]} + 64'(entry_i[2])
+    };
     unique case (operation)
-      CmdCopy: job_op_o = SlotCopy;
-      CmdSave: job_op_o = SlotSave;
-      CmdRestore: job_op_o = SlotRestore;
-      default: job_op_o = SlotZero;
+      CmdCopy: job_o.op = SlotCopy;
+      CmdSave: job_o.op = SlotSave;
+      CmdRestore: job_o.op = SlotRestore;
+      default: ;
     endcase
   end
 
-  assign set_enc_o = state_q == Set && !prediction && operation != CmdSave;
-  assign set_pred_o = state_q == Set && prediction && operation != CmdSave;
-  assign set_slot_o = copies ? entry_i[1][15:0] : entry_i[0][15:0];
-  assign set_live_o = copies ? live_q : operation != CmdFree;
+  assign set_enc_o   = state_q == Set && !prediction && operation != CmdSave;
+  assign set_pred_o  = state_q == Set && prediction && operation != CmdSave;
+  assign set_slot_o  = copies ? entry_i[1][15:0] : entry_i[0][15:0];
+  assign set_live_o  = copies ? live_q : operation != CmdFree;
   assign set_ended_o = copies && ended_q;
 
   always_ff @(posedge clk_i) begin
@@ -143,7 +138,7 @@ module slot_commands
         if (job_done_i) state_q <= Set;
         if (error_i) begin
           failure_q <= '{fault: FaultBusRead, unit: UnitMemory, detail: error_addr_i};
-          state_q <= Next;
+          state_q   <= Next;
         end
       end
       Set: begin
@@ -154,4 +149,7 @@ module slot_commands
     endcase
     if (rst_i) state_q <= Idle;
   end
+
+  logic unused;
+  assign unused = &{1'b0, descriptor_i, header_i, entry_i};  // fields of other commands and of other blocks
 endmodule

@@ -4,6 +4,7 @@
 // A slot is its activation units, then its cell units; in device memory they follow one another as words.
 module slot_engine
   import gharial_pkg::*;
+  import host_pkg::*;
 #(
     parameter int unsigned Rows = 32,
     parameter int unsigned Cols = 8
@@ -11,17 +12,10 @@ module slot_engine
     input logic clk_i,
     input logic rst_i,
 
-    input  logic                        job_valid_i,
-    output logic                        job_ready_o,
-    input  slot_op_e                    job_op_i,
-    input  logic        [ ActAddrW-1:0] job_act_i,         // first activation unit
-    input  logic        [         15:0] job_act_units_i,
-    input  logic        [CellAddrW-1:0] job_cell_i,
-    input  logic        [         15:0] job_cell_units_i,
-    input  logic        [ ActAddrW-1:0] job_to_act_i,      // of a copy
-    input  logic        [CellAddrW-1:0] job_to_cell_i,
-    input  logic        [         63:0] job_addr_i,        // of a save
-    output logic                        done_o,            // one clock
+    input  logic      job_valid_i,
+    output logic      job_ready_o,
+    input  slot_job_t job_i,
+    output logic      done_o,       // one clock
 
     // Words of a restore.
     input  logic        data_valid_i,
@@ -29,10 +23,9 @@ module slot_engine
     input  logic [31:0] data_i,
 
     // Words of a save.
-    output logic        save_valid_o,
-    input  logic        save_ready_i,
-    output logic [63:0] save_addr_o,
-    output logic [31:0] save_data_o,
+    output logic   save_valid_o,
+    input  logic   save_ready_i,
+    output write_t save_o,
 
     // Activation memory.
     output logic                act_re_o,
@@ -68,7 +61,7 @@ module slot_engine
 
   typedef enum logic [2:0] {
     Idle,
-    Part,   // activations, then cells
+    Part,    // activations, then cells
     Read,
     Wait,
     Stream,  // words in or out
@@ -91,8 +84,7 @@ module slot_engine
   assign last_word = word_q == (cells_q ? CellLast : ActLast);
   assign data_ready_o = state_q == Stream && op_q == SlotRestore;
   assign save_valid_o = state_q == Stream && op_q == SlotSave;
-  assign save_addr_o = addr_q;
-  assign save_data_o = buffer_q[word_q];
+  assign save_o = '{addr: addr_q, data: buffer_q[word_q]};
 
   assign act_re_o = state_q == Read && !cells_q;
   assign act_raddr_o = act_q;
@@ -111,15 +103,15 @@ module slot_engine
 
     unique case (state_q)
       Idle: begin
-        op_q <= job_op_i;
+        op_q <= job_i.op;
         cells_q <= 1'b0;
-        left_q <= job_act_units_i;
-        cell_units_q <= job_cell_units_i;
-        act_q <= job_act_i;
-        cell_q <= job_cell_i;
-        to_act_q <= (job_op_i == SlotCopy) ? job_to_act_i : job_act_i;
-        to_cell_q <= (job_op_i == SlotCopy) ? job_to_cell_i : job_cell_i;
-        addr_q <= job_addr_i;
+        left_q <= job_i.act_units;
+        cell_units_q <= job_i.cell_units;
+        act_q <= job_i.act;
+        cell_q <= job_i.cell_unit;
+        to_act_q <= (job_i.op == SlotCopy) ? job_i.to_act : job_i.act;
+        to_cell_q <= (job_i.op == SlotCopy) ? job_i.to_cell : job_i.cell_unit;
+        addr_q <= job_i.addr;
         if (job_valid_i) state_q <= Part;
       end
       Part: begin

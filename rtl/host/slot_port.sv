@@ -2,6 +2,7 @@
 // Who may use the slot engine: one job at a time, the sequencer's zeroing first.
 module slot_port
   import gharial_pkg::*;
+  import host_pkg::*;
 (
     input logic clk_i,
     input logic rst_i,
@@ -15,32 +16,22 @@ module slot_port
     output logic                 zero_done_o [2],
 
     // Features.
-    input  logic                send_valid_i,
-    output logic                send_ready_o,
-    input  slot_op_e            send_op_i,
-    input  logic [ActAddrW-1:0] send_act_i,
-    input  logic [        15:0] send_units_i,
-    output logic                send_done_o,
+    input  logic      send_valid_i,
+    output logic      send_ready_o,
+    input  slot_job_t send_i,
+    output logic      send_done_o,
 
     // Slot commands.
-    input  logic                 move_valid_i,
-    output logic                 move_ready_o,
-    input  slot_op_e             move_op_i,
-    input  logic [ ActAddrW-1:0] move_act_i,
-    input  logic [         15:0] move_act_units_i,
-    input  logic [CellAddrW-1:0] move_cell_i,
-    input  logic [         15:0] move_cell_units_i,
-    output logic                 move_done_o,
+    input  logic      move_valid_i,
+    output logic      move_ready_o,
+    input  slot_job_t move_i,
+    output logic      move_done_o,
 
     // The engine.
-    output logic                  job_valid_o,
-    input  logic                  job_ready_i,
-    output slot_op_e              job_op_o,
-    output logic [  ActAddrW-1:0] job_act_o,
-    output logic [          15:0] job_act_units_o,
-    output logic [ CellAddrW-1:0] job_cell_o,
-    output logic [          15:0] job_cell_units_o,
-    input  logic                  job_done_i
+    output logic      job_valid_o,
+    input  logic      job_ready_i,
+    output slot_job_t job_o,
+    input  logic      job_done_i
 );
   typedef enum logic [1:0] {
     ForEncode,
@@ -50,7 +41,7 @@ module slot_port
   } user_e;
 
   user_e user, user_q;
-  logic  served_q;  // a zeroing is under way or just done: its request is still up
+  logic served_q;  // a zeroing is under way or just done: its request is still up
 
   always_comb begin
     user = ForMove;
@@ -68,27 +59,18 @@ module slot_port
   assign move_done_o = job_done_i && user_q == ForMove;
 
   always_comb begin
-    job_op_o = SlotZero;
-    job_act_o = move_act_i;
-    job_act_units_o = move_act_units_i;
-    job_cell_o = move_cell_i;
-    job_cell_units_o = move_cell_units_i;
+    job_o = '0;  // zeroing: op SlotZero
     unique case (user)
       ForEncode: begin
-        {job_act_o, job_cell_o} = {zero_act_i[0], zero_cell_i[0]};
-        {job_act_units_o, job_cell_units_o} = {header_i.enc_a_units, header_i.enc_c_units};
+        {job_o.act, job_o.cell_unit} = {zero_act_i[0], zero_cell_i[0]};
+        {job_o.act_units, job_o.cell_units} = {header_i.enc_a_units, header_i.enc_c_units};
       end
       ForDecode: begin
-        {job_act_o, job_cell_o} = {zero_act_i[1], zero_cell_i[1]};
-        {job_act_units_o, job_cell_units_o} = {header_i.pred_a_units, header_i.pred_c_units};
+        {job_o.act, job_o.cell_unit} = {zero_act_i[1], zero_cell_i[1]};
+        {job_o.act_units, job_o.cell_units} = {header_i.pred_a_units, header_i.pred_c_units};
       end
-      ForSender: begin
-        job_op_o = send_op_i;
-        job_act_o = send_act_i;
-        job_act_units_o = send_units_i;
-        job_cell_units_o = '0;
-      end
-      default: job_op_o = move_op_i;
+      ForSender: job_o = send_i;
+      default:   job_o = move_i;
     endcase
   end
 
@@ -98,4 +80,7 @@ module slot_port
     else if (job_valid_o && job_ready_i) served_q <= 1'b1;
     else if (job_done_i) served_q <= 1'b0;
   end
+
+  logic unused;
+  assign unused = &{1'b0, header_i};  // fields of other blocks
 endmodule

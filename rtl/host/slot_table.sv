@@ -11,10 +11,10 @@ module slot_table #(
     input  logic [15:0] enc_slot_i,
     output logic        enc_live_o,
     output logic        enc_free_o,
-    output logic        enc_marked_o,        // an earlier entry of the command has this slot
+    output logic        enc_marked_o,         // an earlier entry of the command has this slot
     input  logic [15:0] source_i,
     output logic        source_live_o,
-    output logic        source_written_o,    // an earlier entry writes it
+    output logic        source_written_o,     // an earlier entry writes it
     input  logic [15:0] destination_i,
     output logic        destination_live_o,
     output logic        destination_marked_o, // an earlier entry reads or writes it
@@ -26,13 +26,13 @@ module slot_table #(
     input logic mark_destination_i,
 
     // Changes.
-    input logic                 set_enc_i,     // the slot looked up becomes...
-    input logic                 set_pred_i,    // the destination looked up becomes...
+    input logic                 set_enc_i,    // the slot looked up becomes...
+    input logic                 set_pred_i,   // the destination looked up becomes...
     input logic                 live_i,
-    input logic                 pred_live_i,   // the same of the prediction slot
-    input logic                 ended_i,       // encoder slots: ended, with live_i low
+    input logic                 pred_live_i,  // the same of the prediction slot
+    input logic                 ended_i,      // encoder slots: ended, with live_i low
     input logic                 free_all_i,
-    input logic                 drop_i,        // free the slots of these maps
+    input logic                 drop_i,       // free the slots of these maps
     input logic [ EncSlots-1:0] drop_enc_i,
     input logic [PredSlots-1:0] drop_pred_i,
 
@@ -46,7 +46,7 @@ module slot_table #(
 
   logic [EncSlots-1:0] enc_live_q, enc_ended_q, enc_mark_q;
   logic [PredSlots-1:0] pred_live_q, read_q, written_q;
-  logic [ EncW-1:0] enc;
+  logic [EncW-1:0] enc;
   logic [PredW-1:0] source, destination;
 
   assign enc = enc_slot_i[EncW-1:0];
@@ -90,4 +90,7 @@ module slot_table #(
       pred_live_q <= '0;
     end
   end
+
+  logic unused;
+  assign unused = &{1'b0, enc_slot_i, source_i, destination_i};  // numbers beyond the slots there are are refused first
 endmodule

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Soft reset: holds the host block, frees the slots of commands on their way, lets the bus come to rest, then resets everything but program, slots and memories.
+// Soft reset: holds the host block, frees the slots of commands on their way, lets the bus come to rest, then resets everything but program,
+// slots and memories.
 // A bus that does not answer is given up after Patience clocks.
 module soft_reset #(
     parameter int unsigned Patience = 4096
@@ -7,13 +8,13 @@ module soft_reset #(
     input logic clk_i,
     input logic rst_i,
 
-    input  logic request_i,      // one clock
+    input  logic request_i,       // one clock
     input  logic bus_idle_i,
-    input  logic purged_i,       // no command is left
-    output logic hold_o,         // host stages are held in reset
+    input  logic purged_i,        // no command is left
+    output logic hold_o,          // host stages are held in reset
     output logic purge_o,
-    output logic drop_pending_o, // one clock, the first
-    output logic reset_o         // one clock, the last: all units
+    output logic drop_pending_o,  // one clock, the first
+    output logic reset_o          // one clock, the last: all units
 );
   localparam int unsigned WaitW = $clog2(Patience + 1);
 

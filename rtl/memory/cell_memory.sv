@@ -18,7 +18,7 @@ module cell_memory
     input  logic                 host_re_i,
     output logic                 host_re_ready_o,
     input  logic [CellAddrW-1:0] host_raddr_i,
-    output logic [    Width-1:0] rdata_o,         // two clocks after any; stays until the next read of anybody
+    output logic [    Width-1:0] rdata_o,          // two clocks after any; stays until the next read of anybody
 
     input  logic                 vector_we_i,
     input  logic [CellAddrW-1:0] vector_waddr_i,
@@ -54,4 +54,7 @@ module cell_memory
       .raddr_i(raddr[AddrW-1:0]),
       .rdata_o
   );
+
+  logic unused;
+  assign unused = &{1'b0, waddr, raddr};  // wider than the memory: operands and slots are checked before
 endmodule

@@ -138,8 +138,9 @@ package gharial_pkg;
     logic [31:0] embed_units;
   } header_t;
 
-  // One entry of an ENCODE, DECODE or GREEDY command, checked, addresses physical: from the host block through the encode thread to the decode thread. Whatever else ends a command comes the
-  // same way, as an entry with nothing to do (CmdNop) or with a fault, so that completions keep the commands' order.
+  // One entry of an ENCODE, DECODE or GREEDY command, checked, addresses physical: from the host block through the encode thread to the decode
+  // thread. Whatever else ends a command comes the same way, as an entry with nothing to do (CmdNop) or with a fault, so that completions keep
+  // the commands' order.
   typedef struct packed {
     command_e operation;
     logic last;  // of its command

@@ -3,6 +3,7 @@
 
 package host_pkg;
   import gharial_pkg::*;
+  import gharial_config_pkg::*;
 
   // Flags of a descriptor.
   localparam int unsigned FlagPrediction = 0;
@@ -29,6 +30,37 @@ package host_pkg;
     unit_e unit;
     logic [31:0] detail;
   } failure_t;
+
+  // A command on its way: accepted or refused, not yet completed.
+  typedef struct packed {
+    logic [31:0] tag;
+    logic irq;  // interrupt at completion
+    logic [63:0] clock;  // when its descriptor was fetched
+    logic [EncSlots-1:0] enc;  // destination slots, of an accepted one
+    logic [PredSlots-1:0] pred;
+  } command_t;
+
+  // A request for words of the device memory, and a word to be written there.
+  typedef struct packed {
+    logic [63:0] addr;   // a multiple of 4
+    logic [26:0] words;  // at least 1
+  } read_t;
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [31:0] data;
+  } write_t;
+
+  // A job of the slot engine: a slot, or activation units alone.
+  typedef struct packed {
+    slot_op_e op;
+    logic [ActAddrW-1:0] act;  // first activation unit
+    logic [15:0] act_units;
+    logic [CellAddrW-1:0] cell_unit;  // first cell unit
+    logic [15:0] cell_units;
+    logic [ActAddrW-1:0] to_act;  // of a copy
+    logic [CellAddrW-1:0] to_cell;
+    logic [63:0] addr;  // of a save
+  } slot_job_t;
 
   localparam failure_t NoFailure = '{fault: FaultNone, unit: UnitNone, detail: '0};
 

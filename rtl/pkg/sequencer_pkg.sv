@@ -40,7 +40,7 @@ package sequencer_pkg;
     logic joint;  // else LOOKUP
     logic zero;  // LOOKUP: zeros
     logic [31:0] embed_unit;  // LOOKUP: first embedding unit
-    logic [15:0] units;  // LOOKUP: activation units; JOINT: cell units
+    logic [15:0] unit_count;  // LOOKUP: activation units; JOINT: cell units
     logic [CellAddrW-1:0] joint_enc, joint_pred;  // JOINT
     logic [3:0] shift;  // JOINT: zs
     logic [ActAddrW-1:0] destination;
@@ -61,7 +61,7 @@ package sequencer_pkg;
   // What a thread's fetch stage hands to its issue stage: an instruction whose predicate holds, or the end of the run.
   typedef struct packed {
     logic ends;  // the run ends here: no instruction
-    logic final_;  // the run ends with this instruction
+    logic is_last;  // the run ends with this instruction
     fault_e fault;  // the instruction cannot run; the run ends with it
     logic [15:0] index;  // instruction of the section, from 0
     logic [15:0] number;  // instruction of the code space

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // D stage: sections predict and joint, results, and the end of an entry.
 //
-// A greedy token's scan runs beside the prediction step that follows it; the next joint starts when both are under way or done, so that never more than two joints' logits are
-// in use.
+// A greedy token's scan runs beside the prediction step that follows it; the next joint starts when both are under way or done, so that
+// never more than two joints' logits are in use.
 module decode_control
   import gharial_pkg::*;
   import sequencer_pkg::*;
@@ -162,7 +162,7 @@ module decode_control
 
   // One writer at a time: tokens while the thread works, the header when all tokens are written.
   logic header_valid;
-  assign header_valid = (state_q == Header && !token_busy && !scan_wanted_q) || state_q == Count;
+  assign header_valid   = (state_q == Header && !token_busy && !scan_wanted_q) || state_q == Count;
   assign result_valid_o = token_valid || result_valid || header_valid;
   always_comb begin
     if (token_valid) {result_addr_o, result_data_o} = {token_addr, token_data};
@@ -200,7 +200,8 @@ module decode_control
         best_q <= header_i.blank;
         scan_wanted_q <= 1'b0;
         if (entry_valid_i) begin
-          if (entry_i.fault != FaultNone || !(entry_i.operation == CmdDecode || entry_i.operation == CmdGreedy)) state_q <= Done;
+          if (entry_i.fault != FaultNone || !(entry_i.operation == CmdDecode || entry_i.operation == CmdGreedy))
+            state_q <= Done;
           else if (entry_i.start) state_q <= Zero;
           else if (entry_i.token_valid) state_q <= PredictRun;
           else state_q <= JointRun;
@@ -260,4 +261,7 @@ module decode_control
       scan_wanted_q <= 1'b0;
     end
   end
+
+  logic unused;
+  assign unused = &{1'b0, header_i};  // fields of other blocks
 endmodule

@@ -6,18 +6,18 @@ module decode_result
     input logic clk_i,
     input logic rst_i,
 
-    input logic               start_i,    // the scan is done
-    input entry_t             entry_i,    // stays until done
-    input logic        [15:0] classes_i,
-    input logic signed [31:0] lse_i,
-    output logic              done_o,     // one clock
+    input  logic               start_i,    // the scan is done
+    input  entry_t             entry_i,    // stays until done
+    input  logic        [15:0] classes_i,
+    input  logic signed [31:0] lse_i,
+    output logic               done_o,     // one clock
 
     output logic               rank_pop_o,
     input  logic        [15:0] rank_class_i,
     input  logic signed [15:0] rank_logit_i,
     output logic               class_re_o,
     output logic        [15:0] class_o,
-    input  logic signed [15:0] class_logit_i,  // three clocks after class_re_o
+    input  logic signed [15:0] class_logit_i, // three clocks after class_re_o
 
     output logic        valid_o,
     input  logic        ready_i,
@@ -127,4 +127,7 @@ module decode_result
     endcase
     if (rst_i) state_q <= Idle;
   end
+
+  logic unused;
+  assign unused = &{1'b0, entry_i};  // fields of other stages
 endmodule

@@ -56,26 +56,35 @@ module encode_control
 
   // Entries on their way: [0] is the oldest.
   typedef struct packed {
-    logic valid;
-    logic runs;  // waits for its run to be done
+    logic   valid;
+    logic   runs;   // waits for its run to be done
     entry_t entry;
   } way_t;
-  way_t way_q[2];
+  way_t way_q  [2];
   way_t pushed;
   logic push, pop, full;
 
-  function automatic logic runs_encode(input entry_t entry);
-    return entry.fault == FaultNone && (entry.operation == CmdEncode || entry.operation == CmdGreedy);
+  function automatic logic runs_encode(input fault_e fault, input command_e operation);
+    return fault == FaultNone && (operation == CmdEncode || operation == CmdGreedy);
   endfunction
 
-  function automatic logic reads_bank(input entry_t older, input entry_t entry);
-    return (older.operation == CmdGreedy || older.operation == CmdDecode) && !older.no_joint && older.enc_cell == entry.enc_cell && older.bank == entry.bank;
+  // Does an older entry, yet to be decoded, read the bank that this one writes?
+  function automatic logic reads_joint_enc(input command_e operation, input logic no_joint);
+    return (operation == CmdGreedy || operation == CmdDecode) && !no_joint;
   endfunction
+  logic behind[3];
+  assign behind[0] = busy_i && reads_joint_enc(
+      busy_entry_i.operation, busy_entry_i.no_joint
+  ) && {busy_entry_i.enc_cell, busy_entry_i.bank} == {entry_q.enc_cell, entry_q.bank};
+  for (genvar i = 0; i < 2; i++) begin : gen_behind
+    assign behind[i+1] = way_q[i].valid && reads_joint_enc(
+        way_q[i].entry.operation, way_q[i].entry.no_joint
+    ) && {way_q[i].entry.enc_cell, way_q[i].entry.bank} == {entry_q.enc_cell, entry_q.bank};
+  end
 
   logic wants, conflict;
-  assign wants = runs_encode(entry_q);
-  assign conflict = (busy_i && reads_bank(busy_entry_i, entry_q)) || (way_q[0].valid && reads_bank(way_q[0].entry, entry_q)) ||
-      (way_q[1].valid && reads_bank(way_q[1].entry, entry_q));
+  assign wants = runs_encode(entry_q.fault, entry_q.operation);
+  assign conflict = behind[0] || behind[1] || behind[2];
 
   assign full = way_q[1].valid;
   assign entry_ready_o = state_q == Take;
@@ -146,7 +155,8 @@ module encode_control
     unique case (state_q)
       Take: begin
         entry_q <= entry_i;
-        if (entry_valid_i) state_q <= (runs_encode(entry_i) && entry_i.enc_reset) ? ZeroStart : Run;
+        if (entry_valid_i)
+          state_q <= (runs_encode(entry_i.fault, entry_i.operation) && entry_i.enc_reset) ? ZeroStart : Run;
       end
       ZeroStart: if (!way_q[0].valid) state_q <= Zero;
       Zero: if (zero_done_i) state_q <= Run;
@@ -159,4 +169,7 @@ module encode_control
       way_q[1].valid <= 1'b0;
     end
   end
+
+  logic unused;
+  assign unused = &{1'b0, header_i, busy_entry_i};  // fields of other blocks
 endmodule

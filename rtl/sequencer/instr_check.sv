@@ -13,11 +13,11 @@ module instr_check
     input logic clk_i,
     input logic rst_i,
 
-    input header_t header_i,
-    input logic           start_i,   // the instruction is there and stays until done
-    input instr_t         instr_i,
-    input section_e       section_i,
-    input logic    [15:0] token_i,
+    input header_t         header_i,
+    input logic            start_i,    // the instruction is there and stays until done
+    input instr_t          instr_i,
+    input section_e        section_i,
+    input logic     [15:0] token_i,
 
     output logic          done_o,       // one clock
     output fault_e        fault_o,
@@ -49,7 +49,7 @@ module instr_check
   logic is_matvec, is_lookup, is_joint;
   post_e post;
   logic [3:0] first, last;
-  logic [2:0] vectors;
+  logic [ 2:0] vectors;
   logic [15:0] groups;
   assign is_matvec = instr_i[0][7:0] == OpMatvec;
   assign is_lookup = instr_i[0][7:0] == OpLookup;
@@ -229,13 +229,13 @@ module instr_check
           state_q <= Extent;
         end
       end
-      Second: state_q <= TokenRow;
+      Second:   state_q <= TokenRow;
       TokenRow: if (multiplied) state_q <= Result;
       Result: begin
         done_o  <= 1'b1;
         state_q <= Idle;
       end
-      default: state_q <= state_e'(state_q + 4'd1);
+      default:  state_q <= state_e'(state_q + 4'd1);
     endcase
 
     if (state_q == Second) begin
@@ -249,4 +249,7 @@ module instr_check
     end
     if (rst_i) state_q <= Idle;
   end
+
+  logic unused;
+  assign unused = &{1'b0, header_i};  // fields of other blocks
 endmodule

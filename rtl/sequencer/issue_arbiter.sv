@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands the jobs of both threads to matrix and vector unit, each job to both at once. The decode thread goes first: its jobs are short and a token waits for them.
+// Hands the jobs of both threads to matrix and vector unit, each job to both at once. The decode thread goes first: its jobs are short and
+// a token waits for them.
 module issue_arbiter
   import gharial_pkg::*;
 (

@@ -120,7 +120,7 @@ module sequencer
         .step_o(step[t])
     );
 
-    assign retire[t] = retire_valid_i && retire_thread_i == thread_e'(t);
+    assign retire[t]   = retire_valid_i && retire_thread_i == thread_e'(t);
     assign aux_done[t] = aux_done_i && aux_user_q == 1'(t);
     thread_issue #(
         .Thread(thread_e'(t))
@@ -149,12 +149,12 @@ module sequencer
   issue_arbiter u_arbiter (
       .encode_valid_i(job_valid[E]),
       .encode_ready_o(job_ready[E]),
-      .encode_mat_i(mat_job[E]),
-      .encode_vec_i(vec_job[E]),
+      .encode_mat_i  (mat_job[E]),
+      .encode_vec_i  (vec_job[E]),
       .decode_valid_i(job_valid[D]),
       .decode_ready_o(job_ready[D]),
-      .decode_mat_i(mat_job[D]),
-      .decode_vec_i(vec_job[D]),
+      .decode_mat_i  (mat_job[D]),
+      .decode_vec_i  (vec_job[D]),
       .mat_valid_o,
       .mat_ready_i,
       .mat_job_o,

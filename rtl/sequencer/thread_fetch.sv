@@ -45,13 +45,13 @@ module thread_fetch
   instr_t instr_q;
   logic [3:0] asked_q, got_q;
   logic [1:0] arriving_q;
-  logic ends, final_instr;
+  logic ends, last_instr;
 
   assign run_ready_o = state_q == Idle;
   assign code_req_o = state_q == Fetch && asked_q < InstrWords;
   assign code_addr_o = HeaderWords + ((first_q + index_q) << 3) + 16'(asked_q);
   assign ends = index_q == count_q;
-  assign final_instr = index_q + 16'd1 == count_q;
+  assign last_instr = index_q + 16'd1 == count_q;
 
   logic checked;
   fault_e check_fault;
@@ -84,7 +84,7 @@ module thread_fetch
   assign step_valid_o = state_q == Hand;
   assign step_o = '{
           ends: ends,
-          final_: final_instr,
+          is_last: last_instr,
           fault: ends ? FaultNone : check_fault,
           index: index_q,
           number: first_q + index_q,
@@ -132,7 +132,7 @@ module thread_fetch
       default: begin
         if (step_ready_i) begin
           index_q <= index_q + 16'd1;
-          state_q <= (ends || final_instr || step_o.fault != FaultNone) ? Idle : Next;
+          state_q <= (ends || last_instr || step_o.fault != FaultNone) ? Idle : Next;
         end
       end
     endcase

@@ -45,7 +45,7 @@ module thread_issue
   assign step_ready_o = !held_q || leaves;
 
   instr_t instr;
-  post_e post;
+  post_e  post;
   logic is_matvec, works;
   assign instr = step_q.instr;
   assign post = post_e'(instr[0][10:8]);
@@ -84,18 +84,18 @@ module thread_issue
 
   // The run that has been issued but not written yet.
   logic tail_q, tail_done, aux_busy_q, fault_ends, run_ends, held_back;
-  assign tail_done  = tail_q && (drained || out_q[0].run == run_q);
-  assign fault_ends = held_q && step_q.fault != FaultNone && drained && !tail_q;
+  assign tail_done   = tail_q && (drained || out_q[0].run == run_q);
+  assign fault_ends  = held_q && step_q.fault != FaultNone && drained && !tail_q;
 
-  assign held_back = step_q.final_ && tail_q;
+  assign held_back   = step_q.is_last && tail_q;
   assign job_valid_o = works && is_matvec && met && room && !held_back;
   assign aux_valid_o = works && !is_matvec && drained && !aux_busy_q && !held_back;
-  assign waiting_o = (works && ((is_matvec && !met) || !is_matvec)) || (held_q && !works);
+  assign waiting_o   = (works && ((is_matvec && !met) || !is_matvec)) || (held_q && !works);
 
   always_comb begin
     leaves = push || (works && aux_busy_q && aux_done_i) || fault_ends;
     if (held_q && step_q.ends && !tail_q) leaves = 1'b1;
-    run_ends = leaves && !fault_ends && (step_q.ends || step_q.final_);
+    run_ends = leaves && !fault_ends && (step_q.ends || step_q.is_last);
   end
 
   always_ff @(posedge clk_i) begin
@@ -122,11 +122,11 @@ module thread_issue
   end
 
   // Physical addresses.
-  function automatic logic [ActAddrW-1:0] physical(input logic [15:0] field, input run_t run);
+  function automatic logic [ActAddrW-1:0] physical(input logic [15:0] field);
     unique case (field[15:14])
-      InScratch: return run.scratch + ActAddrW'(field[13:0]);
-      InSource: return run.source_act + ActAddrW'(field[13:0]);
-      default: return run.destination_act + ActAddrW'(field[13:0]);
+      InScratch: return step_q.run.scratch + ActAddrW'(field[13:0]);
+      InSource:  return step_q.run.source_act + ActAddrW'(field[13:0]);
+      default:   return step_q.run.destination_act + ActAddrW'(field[13:0]);
     endcase
   endfunction
 
@@ -136,7 +136,7 @@ module thread_issue
         row_groups: instr[2][15:0],
         col_tiles: instr[2][31:16],
         vectors_less_1: instr[0][16:15],
-        source: physical(instr[3][15:0], step_q.run),
+        source: physical(instr[3][15:0]),
         source_stride: instr[3][31:16]
     };
     vec_job_o = '{
@@ -153,23 +153,33 @@ module thread_issue
         qh: instr[6][31:28],
         i8_high: instr[5][22:16],
         i8_signed: instr[5][23],
-        destination: physical(instr[4][15:0], step_q.run),
+        destination: physical(instr[4][15:0]),
         destination_stride: instr[4][31:16],
         second_valid: post == PostCell && instr[5][31:16] != NoSecond,
-        second: physical(instr[5][31:16], step_q.run),
+        second: physical(instr[5][31:16]),
         cell_source: step_q.run.source_cell + CellAddrW'(instr[5][15:0]),
-        cell_destination: (post == PostI16) ? step_q.run.i16_cell + CellAddrW'(instr[4][13:0])
-                                            : step_q.run.destination_cell + CellAddrW'(instr[5][15:0])
+        cell_destination:
+        (
+        post == PostI16
+        ) ?
+        step_q.run.i16_cell + CellAddrW'(instr[4][13:0])
+        :
+        step_q.run.destination_cell
+        +
+        CellAddrW
+        '(
+        instr[5][15:0]
+        )
     };
     aux_job_o = '{
         joint: instr[0][7:0] == OpJoint,
         zero: step_q.run.zero_token && instr[0][10:8] == 3'd0,
         embed_unit: step_q.embed_unit,
-        units: (instr[0][7:0] == OpJoint) ? instr[2][15:0] : instr[2][31:16],
+        unit_count: (instr[0][7:0] == OpJoint) ? instr[2][15:0] : instr[2][31:16],
         joint_enc: step_q.run.joint_enc + CellAddrW'(instr[3][15:0]),
         joint_pred: step_q.run.joint_pred + CellAddrW'(instr[3][31:16]),
         shift: instr[6][27:24],
-        destination: physical(instr[4][15:0], step_q.run)
+        destination: physical(instr[4][15:0])
     };
   end
 endmodule

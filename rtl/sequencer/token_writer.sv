@@ -4,7 +4,7 @@ module token_writer (
     input logic clk_i,
     input logic rst_i,
 
-    input logic               start_i,   // a scan for this token has been taken; only when not busy
+    input logic               start_i,    // a scan for this token has been taken; only when not busy
     input logic        [63:0] address_i,
     input logic        [15:0] token_i,
     input logic signed [15:0] logit_i,

@@ -16,21 +16,21 @@ module engine
     input logic    [26:0] load_addr_i,
     input logic    [31:0] load_data_i,
 
-    input  logic                 entry_valid_i,
-    output logic                 entry_ready_o,
-    input  entry_t               entry_i,
-    output logic                 features_free_o,
-    output logic                 result_valid_o,
-    input  logic                 result_ready_i,
-    output logic        [  63:0] result_addr_o,
-    output logic        [  31:0] result_data_o,
-    output logic                 done_valid_o,
-    input  logic                 done_ready_i,
-    output entry_done_t          done_o,
-    output logic                 zero_valid_o[2],
-    output logic [ ActAddrW-1:0] zero_act_o  [2],
-    output logic [CellAddrW-1:0] zero_cell_o [2],
-    input  logic                 zero_done_i [2],
+    input  logic                        entry_valid_i,
+    output logic                        entry_ready_o,
+    input  entry_t                      entry_i,
+    output logic                        features_free_o,
+    output logic                        result_valid_o,
+    input  logic                        result_ready_i,
+    output logic        [         63:0] result_addr_o,
+    output logic        [         31:0] result_data_o,
+    output logic                        done_valid_o,
+    input  logic                        done_ready_i,
+    output entry_done_t                 done_o,
+    output logic                        zero_valid_o   [2],
+    output logic        [ ActAddrW-1:0] zero_act_o     [2],
+    output logic        [CellAddrW-1:0] zero_cell_o    [2],
+    input  logic                        zero_done_i    [2],
 
     output logic        active_o,
     output logic        blocked_o,
@@ -57,13 +57,8 @@ module engine
 );
   localparam int unsigned Units = 2 * ScratchUnits + EncAUnits + PredAUnits;
   localparam int unsigned CellUnits = EncCUnits + PredCUnits;
-  localparam int unsigned ScaleWords = ScaleBytes / 16;
-  localparam int unsigned BiasWords = BiasBytes / 16;
-  localparam int unsigned Tiles = WeightBytes / (Rows * Cols);
-  localparam int unsigned CodeWords = CodeBytes / 4;
-  localparam int unsigned EmbedUnits = EmbedBytes / Cols;
-  localparam int unsigned ScaleAddrW = $clog2(ScaleWords);
-  localparam int unsigned BiasAddrW = $clog2(BiasWords);
+  localparam int unsigned ScaleAddrW = $clog2(ScaleBytes / 16);
+  localparam int unsigned BiasAddrW = $clog2(BiasBytes / 16);
 
   logic code_en, weight_en, scale_en, bias_en, embed_en, matrix_en;
   logic [15:0] code_addr;
@@ -72,81 +67,36 @@ module engine
   logic [Rows*Cols*8-1:0] weight_data;
   logic [ScaleAddrW-1:0] scale_addr;
   logic [BiasAddrW-1:0] bias_addr;
-  logic [127:0] scale_word, bias_word;
   logic [31:0] scale_data[4];
   logic signed [31:0] bias_data[4];
   logic [8*Cols-1:0] embed_data, act_data;
   logic [4*Rows-1:0] cell_data;
 
-  // Program spaces.
-  loaded_memory #(
-      .Width(32),
-      .Words(CodeWords)
-  ) u_code (
-      .clk_i,
-      .load_valid_i(load_valid_i && load_space_i == SpaceCode),
-      .load_addr_i,
-      .load_data_i,
-      .re_i(code_en),
-      .raddr_i(code_addr[$clog2(CodeWords)-1:0]),
-      .rdata_o(code_data)
-  );
-  loaded_memory #(
-      .Width(Rows * Cols * 8),
-      .Words(Tiles)
-  ) u_weights (
-      .clk_i,
-      .load_valid_i(load_valid_i && load_space_i == SpaceWeights),
-      .load_addr_i,
-      .load_data_i,
-      .re_i(weight_en),
-      .raddr_i(weight_addr[$clog2(Tiles)-1:0]),
-      .rdata_o(weight_data)
-  );
-  loaded_memory #(
-      .Width(128),
-      .Words(ScaleWords)
-  ) u_scales (
-      .clk_i,
-      .load_valid_i(load_valid_i && load_space_i == SpaceScales),
-      .load_addr_i,
-      .load_data_i,
-      .re_i(scale_en),
-      .raddr_i(scale_addr),
-      .rdata_o(scale_word)
-  );
-  loaded_memory #(
-      .Width(128),
-      .Words(BiasWords)
-  ) u_biases (
-      .clk_i,
-      .load_valid_i(load_valid_i && load_space_i == SpaceBiases),
-      .load_addr_i,
-      .load_data_i,
-      .re_i(bias_en),
-      .raddr_i(bias_addr),
-      .rdata_o(bias_word)
-  );
-  loaded_memory #(
-      .Width(8 * Cols),
-      .Words(EmbedUnits)
-  ) u_embedding (
-      .clk_i,
-      .load_valid_i(load_valid_i && load_space_i == SpaceEmbedding),
-      .load_addr_i,
-      .load_data_i,
-      .re_i(embed_en),
-      .raddr_i(embed_addr[$clog2(EmbedUnits)-1:0]),
-      .rdata_o(embed_data)
-  );
+  // The program.
   logic table_valid;
-  assign table_valid = load_valid_i && load_space_i == SpaceTables;
-  always_comb begin
-    for (int i = 0; i < 4; i++) begin
-      scale_data[i] = scale_word[32*i+:32];
-      bias_data[i]  = bias_word[32*i+:32];
-    end
-  end
+  program_memories u_program (
+      .clk_i,
+      .load_valid_i,
+      .load_space_i,
+      .load_addr_i,
+      .load_data_i,
+      .table_valid_o(table_valid),
+      .code_en_i(code_en),
+      .code_addr_i(code_addr),
+      .code_data_o(code_data),
+      .weight_en_i(weight_en),
+      .weight_addr_i(weight_addr),
+      .weight_data_o(weight_data),
+      .scale_en_i(scale_en),
+      .scale_addr_i(scale_addr),
+      .scale_data_o(scale_data),
+      .bias_en_i(bias_en),
+      .bias_addr_i(bias_addr),
+      .bias_data_o(bias_data),
+      .embed_en_i(embed_en),
+      .embed_addr_i(embed_addr),
+      .embed_data_o(embed_data)
+  );
 
   // State and activations.
   logic [ActAddrW-1:0] matrix_addr, vector_addr, aux_addr;
@@ -215,7 +165,7 @@ module engine
   mat_job_t mat_job;
   vec_job_t vec_job;
   aux_job_t aux_job;
-  thread_e retire_thread;
+  thread_e  retire_thread;
   logic max_valid, scan_valid, scan_ready, scan_rank, scan_done, rank_pop, class_re;
   logic [15:0] max_class, scan_temperature, rank_class, class_index;
   logic signed [15:0] max_logit, rank_logit, class_logit;

@@ -3,6 +3,7 @@
 module gharial_core
   import gharial_pkg::*;
   import gharial_config_pkg::*;
+  import host_pkg::*;
 #(
     parameter string Multiplier = "GENERIC",
     parameter logic [63:0] MemBytes = 64'(WindowBytes)  // of the device memory
@@ -53,13 +54,25 @@ module gharial_core
     output logic        m_axi_bready_o,
     input  logic [ 1:0] m_axi_bresp_i
 );
-  logic engine_reset, load_valid, entry_valid, entry_ready, features_free, result_valid, result_ready, done_valid, done_ready;
+  logic
+      engine_reset,
+      load_valid,
+      entry_valid,
+      entry_ready,
+      features_free,
+      result_valid,
+      result_ready,
+      done_valid,
+      done_ready;
   logic zero_valid[2], zero_done[2], active, blocked, waits, idle;
   header_t header;
   space_e load_space;
   logic [26:0] load_addr;
-  logic [31:0] load_data, result_data, instruction;
-  logic [63:0] result_addr;
+  logic [31:0] load_data, instruction, state_data;
+  logic state_reset, send_valid, send_ready, send_done, move_valid, move_ready, move_done;
+  logic state_data_valid, state_data_ready, save_valid, save_ready;
+  slot_job_t send, move;
+  write_t save, result;
   entry_t entry;
   entry_done_t done;
   logic [ActAddrW-1:0] zero_act[2], act_raddr, act_waddr;
@@ -125,20 +138,54 @@ module gharial_core
       .features_free_i(features_free),
       .result_valid_i(result_valid),
       .result_ready_o(result_ready),
-      .result_addr_i(result_addr),
-      .result_data_i(result_data),
+      .result_i(result),
       .done_valid_i(done_valid),
       .done_ready_o(done_ready),
       .done_i(done),
-      .zero_valid_i(zero_valid),
-      .zero_act_i(zero_act),
-      .zero_cell_i(zero_cell),
-      .zero_done_o(zero_done),
       .matrix_active_i(active),
       .matrix_blocked_i(blocked),
       .thread_waits_i(waits),
       .threads_idle_i(idle),
       .instruction_i(instruction),
+      .state_reset_o(state_reset),
+      .send_valid_o(send_valid),
+      .send_ready_i(send_ready),
+      .send_o(send),
+      .send_done_i(send_done),
+      .move_valid_o(move_valid),
+      .move_ready_i(move_ready),
+      .move_o(move),
+      .move_done_i(move_done),
+      .data_valid_o(state_data_valid),
+      .data_ready_i(state_data_ready),
+      .data_o(state_data),
+      .save_valid_i(save_valid),
+      .save_ready_o(save_ready),
+      .save_i(save)
+  );
+
+  state_port u_state (
+      .clk_i,
+      .rst_i(state_reset),
+      .header_i(header),
+      .zero_valid_i(zero_valid),
+      .zero_act_i(zero_act),
+      .zero_cell_i(zero_cell),
+      .zero_done_o(zero_done),
+      .send_valid_i(send_valid),
+      .send_ready_o(send_ready),
+      .send_i(send),
+      .send_done_o(send_done),
+      .move_valid_i(move_valid),
+      .move_ready_o(move_ready),
+      .move_i(move),
+      .move_done_o(move_done),
+      .data_valid_i(state_data_valid),
+      .data_ready_o(state_data_ready),
+      .data_i(state_data),
+      .save_valid_o(save_valid),
+      .save_ready_i(save_ready),
+      .save_o(save),
       .act_re_o(act_re),
       .act_re_ready_i(act_re_ready),
       .act_raddr_o(act_raddr),
@@ -173,8 +220,8 @@ module gharial_core
       .features_free_o(features_free),
       .result_valid_o(result_valid),
       .result_ready_i(result_ready),
-      .result_addr_o(result_addr),
-      .result_data_o(result_data),
+      .result_addr_o(result.addr),
+      .result_data_o(result.data),
       .done_valid_o(done_valid),
       .done_ready_i(done_ready),
       .done_o(done),

@@ -159,4 +159,7 @@ module gharial_onchip
       .s_axi_bready_i(axi_bready),
       .s_axi_bresp_o(axi_bresp)
   );
+
+  logic unused;
+  assign unused = &{1'b0, s_axil_mem_awprot, s_axil_mem_arprot};  // no access is privileged
 endmodule

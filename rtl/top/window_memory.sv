@@ -94,7 +94,7 @@ module window_memory #(
     ReadCore
   } reader_e;
   reader_e reader;
-  reader_e way_q[2];
+  reader_e way_q  [2];
   logic burst_q, burst_wrong_q, core_step, host_step, host_pending_q;
   logic [AddrW-1:0] burst_addr_q, raddr;
   logic [8:0] beats_q;
@@ -134,13 +134,15 @@ module window_memory #(
       .rst_i,
       .push_valid_i(way_q[1] == ReadCore),
       .push_ready_o(queue_ready),
-      .push_data_i({last_way_q[1], rdata}),
-      .pop_valid_o(queue_valid),
-      .pop_ready_i(s_axi_rready_i),
-      .pop_data_o({s_axi_rlast_o, s_axi_rdata_o})
+      .push_data_i ({last_way_q[1], rdata}),
+      .pop_valid_o (queue_valid),
+      .pop_ready_i (s_axi_rready_i),
+      .pop_data_o  ({s_axi_rlast_o, s_axi_rdata_o})
   );
+  logic unused;
+  assign unused = queue_ready;  // never low when something comes: no more is asked for than fits
   assign s_axi_rvalid_o = queue_valid;
-  assign s_axi_rresp_o  = burst_wrong_q ? SlaveError : Okay;
+  assign s_axi_rresp_o = burst_wrong_q ? SlaveError : Okay;
 
   always_ff @(posedge clk_i) begin
     way_q[0] <= reader;

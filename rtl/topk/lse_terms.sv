@@ -91,7 +91,7 @@ module lse_terms (
     low_q <= by_three(signed'(table_data_i[35:18]), g_q[1][2:0]);
     high_q <= by_three(signed'(table_data_i[35:18]), g_q[1][5:3]);
     v_q <= signed'({3'b000, base_q, 6'b0}) + (27'(low_q) + (27'(high_q) <<< 3));
-    term_q <= zero_q[3] ? '0 : (signed'({v_q, 1'b0}) >>> n_q[3]);
+    term_q <= zero_q[3] ? 28'sd0 : (signed'({v_q, 1'b0}) >>> n_q[3]);
 
     if (clear_i) sum_o <= '0;
     else if (valid_q[12]) sum_o <= sum_o + 42'(term_q);
@@ -99,4 +99,7 @@ module lse_terms (
     if (rst_i) valid_q <= '0;
     else valid_q <= {valid_q[11:0], valid_i};
   end
+
+  logic unused;
+  assign unused = &{1'b0, octaves_q[14:0]};  // below the rounding bit
 endmodule

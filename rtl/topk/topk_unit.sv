@@ -183,4 +183,7 @@ module topk_unit
       .raddr_i(terms_en ? {1'b0, terms_index} : {1'b1, finish_index}),
       .rdata_o(table_data)
   );
+
+  logic unused;
+  assign unused = &{1'b0, load_data_i[31:18]};  // copies of the sign
 endmodule

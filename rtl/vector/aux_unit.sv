@@ -79,7 +79,7 @@ module aux_unit
       if (asked && job_q.joint) second_q <= !second_q;
       if (unit_asked) begin
         unit_q <= unit_q + 16'd1;
-        last_q <= unit_q + 16'd1 == job_q.units;
+        last_q <= unit_q + 16'd1 == job_q.unit_count;
       end
     end
   end
@@ -98,7 +98,7 @@ module aux_unit
 
   always_ff @(posedge clk_i) begin
     valid_q <= rst_i ? '0 : {valid_q[3:1], unit_asked};
-    last_unit_q <= {last_unit_q[3:1], unit_q + 16'd1 == job_q.units};
+    last_unit_q <= {last_unit_q[3:1], unit_q + 16'd1 == job_q.unit_count};
     first_q <= {first_q[1], asked && !second_q};
     for (int n = 1; n < 5; n++) place_q[n] <= place_q[n-1];
     if (first_q[2]) enc_q <= cell_rdata_i;

@@ -37,7 +37,7 @@ module instruction_trace (
                              32'(job_i.vectors_less_1) + 1, 32'(job_i.row_groups));
       end
       if (aux_issued_i) begin
-        gharial_trace_aux_issued(32'(section_i), 32'(index_i), 32'(aux_job_i.joint), 32'(aux_job_i.units),
+        gharial_trace_aux_issued(32'(section_i), 32'(index_i), 32'(aux_job_i.joint), 32'(aux_job_i.unit_count),
                                  32'(aux_job_i.destination));
       end
     end
