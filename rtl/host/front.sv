@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // F stage: takes commands off the ring one by one, checks each, and has it done: by the entry sender, the slot commands, or the program loader.
 //
-// While a command's entries compute, the next one is fetched, checked and prepared. Commands other than ENCODE, DECODE, GREEDY and NOP wait until nothing is on its way. Every command ends
-// with a last entry through the sequencer, so that completions keep the order.
+// While a command's entries compute, the next one is fetched, checked and prepared. Commands other than ENCODE, DECODE, GREEDY and NOP wait
+// until nothing is on its way. Every command ends with a last entry through the sequencer, so that completions keep the order.
 module front
   import gharial_pkg::*;
   import gharial_config_pkg::*;
@@ -107,7 +107,7 @@ module front
   logic [15:0] index_q, words_q, count;
   logic [7:0] operation;
   failure_t failure_q, command_failure;
-  logic accepted_q;
+  logic accepted_q, garbled_q;  // garbled: nothing of the descriptor can be believed
   logic overrun, streams, moves;
 
   assign operation = descriptor_q[0][7:0];
@@ -152,13 +152,12 @@ module front
   assign command_valid_o = state_q == Register;
   always_comb begin
     command_o = '{
-        tag: descriptor_q[1],
-        irq: descriptor_q[0][8+FlagInterrupt] && command_failure.fault != FaultChecksum,
+        tag: garbled_q ? '0 : descriptor_q[1],
+        irq: descriptor_q[0][8+FlagInterrupt] && !garbled_q,
         clock: clock_q,
         enc: '0,
         pred: '0
     };
-    if (failure_q.fault == FaultChecksum && !accepted_q && ~crc_q != descriptor_q[15]) command_o.tag = '0;
     if (drops && streams) command_o.enc = enc_written_i;
     if (drops && moves && !on_prediction) command_o.enc = pred_written_i[EncSlots-1:0];
     if (drops && (streams || on_prediction)) command_o.pred = pred_written_i;
@@ -212,6 +211,7 @@ module front
         words_q   <= '0;
         result_q  <= {descriptor_q[5], descriptor_q[4]};
         failure_q <= command_failure;
+        garbled_q <= command_failure.fault == FaultChecksum;
         if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
         else if (!streams && !moves) state_q <= Barrier;
         else state_q <= (count == '0) ? EntriesCrc : EntryRequest;

@@ -143,7 +143,9 @@ module program_loader
   logic wrong;
   logic [4:0] step_q;
   logic [31:0] value, feature_units, instructions;
-  assign instructions  = (w_q[4] - HeaderBytes) >> 5;
+  logic blank_last;
+  assign blank_last = w_q[19][31:16] + 16'd1 == w_q[19][15:0];
+  assign instructions = (w_q[4] - HeaderBytes) >> 5;
   assign feature_units = {16'd0, w_q[13][15:0]} / Cols;
   always_comb begin
     wrong = 1'b0;
@@ -178,7 +180,8 @@ module program_loader
       5'd18: wrong = 32'(w_q[18][15:0]) + 32'(w_q[18][31:16]) > 32'(w_q[16][31:16]);
       5'd19: wrong = w_q[19][15:0] == '0 || 32'(w_q[19][15:0]) > MaxClasses || w_q[19][31:16] >= w_q[19][15:0];
       5'd20: wrong = w_q[20][7:0] < 8'd4 || w_q[20][7:0] > 8'd12;
-      default: wrong = 32'(w_q[21][15:0]) > SumGroups;
+      // An embedding row for every class but blank.
+      default: wrong = 32'(w_q[21][15:0]) > SumGroups || 32'(w_q[21][31:16]) + 32'(blank_last) < 32'(w_q[19][15:0]);
     endcase
   end
 
