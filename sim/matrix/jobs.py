@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MIN_CLOCKS = 16  # of a job (docs/architecture.md)
+SPACING = 4  # clocks between results of one place in their row group, from two jobs
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sim.common import bench
 from sim.common.bench import clock
 from sim.common.memories import ReadPort
 from sim.common.streams import Beat, Pause, Sink, Source, never, signed
-from sim.matrix.jobs import MIN_CLOCKS, Contents, Job, draw_job
+from sim.matrix.jobs import MIN_CLOCKS, SPACING, Contents, Job, draw_job
 
 RESULT_FIELDS = ("sums", "group", "vector", "quad", "last")
 
@@ -152,7 +152,7 @@ async def without_gaps(dut: Any) -> None:
     """Jobs follow without a lost clock, and take their steps or MIN_CLOCKS; only the stretch counts as blocked."""
     tb = Bench(dut, "without_gaps")
     await tb.start()
-    # Per result four rows a clock, and a pause a job: shapes that the results can keep up with.
+    # Results are drained four rows a clock: shapes that this keeps up with.
     for _ in range(amount(25, 120)):
         groups, vectors = int(tb.rng.integers(1, 4)), int(tb.rng.integers(1, 5))
         tb.put(draw_job(tb.rng, groups, int(tb.rng.integers(2 * tb.quads, 4 * tb.quads)), vectors))
@@ -196,7 +196,7 @@ async def back_pressure(dut: Any, often: float) -> None:
 
 @cocotb.test()
 async def spacing(dut: Any) -> None:
-    """Who reads a sum for a result has 16 clocks with res_ready_i to write it back, whatever jobs and back-pressure."""
+    """Who reads a sum for a result has SPACING clocks with res_ready_i to write it back, whatever else there is."""
     pace = bench.rng("spacing pace")
     state = {"paused": False}
 
@@ -215,7 +215,7 @@ async def spacing(dut: Any) -> None:
         for later in other[: tb.quads]
         if earlier.payload["quad"] == later.payload["quad"]
     )
-    assert least == max(MIN_CLOCKS, tb.quads), least
+    assert least == max(SPACING, tb.quads), least
 
 
 @cocotb.test()
