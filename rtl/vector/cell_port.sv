@@ -43,7 +43,7 @@ module cell_port
     input  logic signed [         15:0] i16_data_i   [4],
     output logic                        i16_done_o         // all of a job's outputs are written with this clock
 );
-  localparam int unsigned Reach = 16;  // new c comes ten clocks later than I16, so at most ten outputs wait
+  localparam int unsigned Reach = 16;  // new c comes eleven clocks later than I16, so at most eleven outputs wait
 
   // c
   logic [1:0] fetched_q;

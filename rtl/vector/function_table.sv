@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One copy of a function table with its interpolation (docs/numerics.md, section 4): one value a clock, an argument of clock n giving
-// the value within clock n + 5, to be registered by whom it is for.
+// the value within clock n + 6, to be registered by whom it is for.
 module function_table #(
     parameter string Multiplier = "GENERIC",  // "ECP5" or "GENERIC"
     parameter bit Sigmoid = 1'b0  // f(-u) = 1 - f(u), 1.0 being 2^15; else f(-u) = -f(u)
@@ -14,32 +14,35 @@ module function_table #(
 
     input  logic        [17:0] argument_i,  // magnitude, Q3.15
     input  logic               negative_i,
-    output logic signed [16:0] value_o      // five clocks later, Q0.15
+    output logic signed [16:0] value_o      // six clocks later, Q0.15
 );
-  // The multiplier's input register and base_q are the registers behind the block RAM: nothing lies between.
+  // word_q is the register behind the block RAM. The multiplier's own would do, but is too far away on ECP5.
   (* ram_style = "block", no_rw_check *) logic [35:0] mem[512];
-  logic [35:0] read_q;
+  logic [35:0] read_q, word_q;
   logic [17:0] argument_q;
+  logic [8:0] rest_q;
   logic [17:0] base_q[3];
-  logic [4:1] negative_q;
+  logic [5:1] negative_q;
   logic signed [35:0] product;
 
   always_ff @(posedge clk_i) begin
     if (we_i) mem[waddr_i] <= wdata_i;
     read_q <= mem[argument_i[17:9]];
     argument_q <= argument_i;
-    base_q[0] <= read_q[17:0];
+    word_q <= read_q;
+    rest_q <= argument_q[8:0];
+    base_q[0] <= word_q[17:0];
     base_q[1] <= base_q[0];
     base_q[2] <= base_q[1];
-    negative_q <= {negative_q[3:2], negative_q[1] && argument_q != '0, negative_i};  // zero counts as positive
+    negative_q <= {negative_q[4:2], negative_q[1] && argument_q != '0, negative_i};  // zero counts as positive
   end
 
   mul18x18 #(
       .Multiplier(Multiplier)
   ) u_mul (
       .clk_i,
-      .a_i(signed'(read_q[35:18])),
-      .b_i(signed'({9'd0, argument_q[8:0]})),
+      .a_i(signed'(word_q[35:18])),
+      .b_i(signed'({9'd0, rest_q})),
       .p_o(product)
   );
 
@@ -49,7 +52,7 @@ module function_table #(
 
   always_ff @(posedge clk_i) begin
     line_q   <= signed'({2'b00, base_q[2]}) + 20'(signed'(product[26:9]));
-    negative <= negative_q[4];
+    negative <= negative_q[5];
   end
 
   // For a negative argument -v = rsr(~line, 2). below and above tell where v is limited to 0 and 32767; they come from the line

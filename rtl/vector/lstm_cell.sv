@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The LSTM cell (docs/numerics.md, sections 4 and 5): one unit a clock, from its four arguments to the new c and h.
 //
-// Timing, with the arguments in clock n: c is taken in n + 5, c' comes out in n + 12, h in n + 20.
+// Timing, with the arguments in clock n: c is taken in n + 6, c' comes out in n + 13, h in n + 22.
 module lstm_cell #(
     parameter string Multiplier = "GENERIC"  // "ECP5" or "GENERIC"
 ) (
@@ -18,15 +18,15 @@ module lstm_cell #(
     input logic [ 3:0] qc_i,           // 8..15
     input logic [ 3:0] qh_i,           // 5..14
 
-    input  logic signed [15:0] c_i,  // clock n + 5
-    output logic signed [15:0] c_o,  // clock n + 12
-    output logic signed [ 7:0] h_o   // within clock n + 20, to be registered by whom it is for
+    input  logic signed [15:0] c_i,  // clock n + 6
+    output logic signed [15:0] c_o,  // clock n + 13
+    output logic signed [ 7:0] h_o   // within clock n + 22, to be registered by whom it is for
 );
-  localparam int unsigned GatesAt = 5;
-  localparam int unsigned ProductsAt = 8;
-  localparam int unsigned NewCellAt = 11;
-  localparam int unsigned TanhAt = 16;
-  localparam int unsigned OutputAt = 19;
+  localparam int unsigned GatesAt = 6;
+  localparam int unsigned ProductsAt = 9;
+  localparam int unsigned NewCellAt = 12;
+  localparam int unsigned TanhAt = 18;
+  localparam int unsigned OutputAt = 21;
 
   logic sigmoid_we, tanh_we;
   logic [ 8:0] table_waddr;

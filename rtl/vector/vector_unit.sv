@@ -78,10 +78,10 @@ module vector_unit
   // Clocks of the stages.
   localparam int unsigned ControlAt = 2;  // control of a unit; its accumulators meet their scale words
   localparam int unsigned ArgumentAt = 8;  // new sums; function tables are addressed
-  localparam int unsigned CellReadAt = 9;
+  localparam int unsigned CellReadAt = 10;
   localparam int unsigned OutputAt = 10;  // y of four rows
-  localparam int unsigned NewCellAt = 20;
-  localparam int unsigned NewHAt = 28;
+  localparam int unsigned NewCellAt = 21;
+  localparam int unsigned NewHAt = 30;
   localparam int unsigned End = NewHAt + 2;
 
   // What a unit's output needs to know: all units, and those whose output is an activation.
@@ -212,20 +212,20 @@ module vector_unit
   );
 
   // The unit's control, where it is needed.
-  logic is_cell9;
-  logic [QuadW-1:0] quad9;
-  logic [CellAddrW-1:0] cell_read9;
+  logic is_cell10;
+  logic [QuadW-1:0] quad10;
+  logic [CellAddrW-1:0] cell_read10;
   logic [3:0] qc8, qh8;
   unit_t unit10;
-  output_t out28;
-  logic is_cell20;
-  logic [QuadW-1:0] quad20;
-  logic [CellAddrW-1:0] cell_write20;
+  output_t out30;
+  logic is_cell21;
+  logic [QuadW-1:0] quad21;
+  logic [CellAddrW-1:0] cell_write21;
 
   delay_line #(
       .Width (8),
       .Clocks(ArgumentAt - ControlAt)
-  ) u_to_8 (
+  ) u_to_argument (
       .clk_i,
       .rst_i,
       .data_i({unit2.shift, qh2}),
@@ -235,17 +235,17 @@ module vector_unit
   delay_line #(
       .Width (1 + QuadW + CellAddrW),
       .Clocks(CellReadAt - ControlAt)
-  ) u_to_9 (
+  ) u_to_cell_read (
       .clk_i,
       .rst_i,
       .data_i({unit2.out.is_cell, unit2.quad, cell_read2}),
-      .data_o({is_cell9, quad9, cell_read9})
+      .data_o({is_cell10, quad10, cell_read10})
   );
 
   delay_line #(
       .Width ($bits(unit_t)),
       .Clocks(OutputAt - ControlAt)
-  ) u_to_10 (
+  ) u_to_output (
       .clk_i,
       .rst_i,
       .data_i(unit2),
@@ -255,26 +255,26 @@ module vector_unit
   delay_line #(
       .Width (1 + QuadW + CellAddrW),
       .Clocks(NewCellAt - OutputAt)
-  ) u_to_20 (
+  ) u_to_new_cell (
       .clk_i,
       .rst_i,
       .data_i({unit10.out.is_cell, unit10.quad, unit10.cell_write}),
-      .data_o({is_cell20, quad20, cell_write20})
+      .data_o({is_cell21, quad21, cell_write21})
   );
 
   delay_line #(
       .Width ($bits(output_t)),
       .Clocks(NewHAt - OutputAt)
-  ) u_to_28 (
+  ) u_to_new_h (
       .clk_i,
       .rst_i,
       .data_i(unit10.out),
-      .data_o(out28)
+      .data_o(out30)
   );
 
-  // Clocks 8 to 28: the cell.
-  logic signed [15:0] c13, c20;
-  logic signed [7:0] h28;
+  // Clocks 8 to 30: the cell.
+  logic signed [15:0] c14, c21;
+  logic signed [7:0] h30;
 
   lstm_cell #(
       .Multiplier(Multiplier)
@@ -288,9 +288,9 @@ module vector_unit
       .negative_i(negative8),
       .qc_i(qc8),
       .qh_i(qh8),
-      .c_i(c13),
-      .c_o(c20),
-      .h_o(h28)
+      .c_i(c14),
+      .c_o(c21),
+      .h_o(h30)
   );
 
   // Outputs.
@@ -308,14 +308,14 @@ module vector_unit
       .cell_waddr_o,
       .cell_wdata_o,
       .cell_wmask_o,
-      .read_valid_i(valid_q[CellReadAt] && is_cell9),
-      .read_quad_i(quad9),
-      .read_addr_i(cell_read9),
-      .c_o(c13),
-      .new_valid_i(valid_q[NewCellAt] && is_cell20),
-      .new_quad_i(quad20),
-      .new_addr_i(cell_write20),
-      .new_c_i(c20),
+      .read_valid_i(valid_q[CellReadAt] && is_cell10),
+      .read_quad_i(quad10),
+      .read_addr_i(cell_read10),
+      .c_o(c14),
+      .new_valid_i(valid_q[NewCellAt] && is_cell21),
+      .new_quad_i(quad21),
+      .new_addr_i(cell_write21),
+      .new_c_i(c21),
       .i16_valid_i(valid_q[OutputAt] && (unit10.is_i16 || (unit10.out.job_end && unit10.out.way == WayI16))),
       .i16_write_i(unit10.is_i16),
       .i16_job_end_i(unit10.out.job_end),
@@ -331,7 +331,7 @@ module vector_unit
   assign logit_last_o   = unit10.out.last_output;
   assign done[WayShort] = valid_q[OutputAt] && unit10.out.job_end && unit10.out.way == WayShort;
 
-  logic signed [7:0] i8_12[4], i8_29[4];
+  logic signed [7:0] i8_12[4], i8_31[4];
 
   int8_output u_int8 (
       .clk_i,
@@ -345,11 +345,11 @@ module vector_unit
   delay_line #(
       .Width (32),
       .Clocks(NewHAt + 1 - OutputAt - 2)
-  ) u_int8_to_29 (
+  ) u_int8_to_31 (
       .clk_i,
       .rst_i,
       .data_i({i8_12[3], i8_12[2], i8_12[1], i8_12[0]}),
-      .data_o({i8_29[3], i8_29[2], i8_29[1], i8_29[0]})
+      .data_o({i8_31[3], i8_31[2], i8_31[1], i8_31[0]})
   );
 
   activation_writer #(
@@ -361,27 +361,27 @@ module vector_unit
       .act_waddr_o,
       .act_wdata_o,
       .act_wmask_o,
-      .h_valid_i(valid_q[NewHAt] && out28.is_cell),
-      .i8_valid_i(valid_q[NewHAt] && out28.is_i8),
-      .last_output_i(out28.last_output),
-      .lane_i(out28.lane),
-      .target_i(out28.target),
-      .second_valid_i(out28.second_valid),
-      .second_i(out28.second),
-      .h_i(h28),
-      .i8_i(i8_29)
+      .h_valid_i(valid_q[NewHAt] && out30.is_cell),
+      .i8_valid_i(valid_q[NewHAt] && out30.is_i8),
+      .last_output_i(out30.last_output),
+      .lane_i(out30.lane),
+      .target_i(out30.target),
+      .second_valid_i(out30.second_valid),
+      .second_i(out30.second),
+      .h_i(h30),
+      .i8_i(i8_31)
   );
 
   // A job without I8 and second destination is done one clock earlier.
-  logic long_end29_q, long_late29_q, long_late30_q;
+  logic long_end31_q, long_late31_q, long_late32_q;
 
   always_ff @(posedge clk_i) begin
-    long_end29_q  <= out28.job_end && out28.way == WayLong;
-    long_late29_q <= out28.is_i8 || out28.second_valid;
-    long_late30_q <= long_end29_q && long_late29_q;
+    long_end31_q  <= out30.job_end && out30.way == WayLong;
+    long_late31_q <= out30.is_i8 || out30.second_valid;
+    long_late32_q <= long_end31_q && long_late31_q;
   end
 
-  assign done[WayLong] = (valid_q[NewHAt+1] && long_end29_q && !long_late29_q) || (valid_q[End] && long_late30_q);
+  assign done[WayLong] = (valid_q[NewHAt+1] && long_end31_q && !long_late31_q) || (valid_q[End] && long_late32_q);
 
   retire_order u_retire (
       .clk_i,

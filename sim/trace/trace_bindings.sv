@@ -25,12 +25,12 @@ bind vector_unit vector_trace u_vector_trace (
     .clk_i,
     .y_valid_i(valid_q[OutputAt]),
     .y_i(y10),
-    .c_valid_i(valid_q[NewCellAt] && is_cell20),
-    .c_i(c20),
-    .h_valid_i(valid_q[NewHAt] && out28.is_cell),
-    .h_i(h28),
+    .c_valid_i(valid_q[NewCellAt] && is_cell21),
+    .c_i(c21),
+    .h_valid_i(valid_q[NewHAt] && out30.is_cell),
+    .h_i(h30),
     .i8_valid_i(valid_q[NewHAt+1] && u_activation_writer.i8_q),
-    .i8_i(i8_29)
+    .i8_i(i8_31)
 );
 
 bind activation_memory activation_trace #(
