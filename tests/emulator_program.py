@@ -86,23 +86,27 @@ class Assembler:
         self.embedding += np.ascontiguousarray(rows, np.int8).tobytes()
         return first
 
+    def waits(self, section: str) -> dict[str, int]:
+        """An instruction depends on the one before it: devices that overlap them run these programs too."""
+        return {"depends": len(self.code[section])}
+
     def matvec(self, section: str, matrix: Ints, **fields: int) -> None:
         """Add a MATVEC over a matrix; tile, row_groups and col_tiles follow from it unless given."""
         n, k = matrix.shape
         shape = {"row_groups": n // self.config.rows, "col_tiles": k // self.config.cols}
         tile = fields.pop("tile") if "tile" in fields else self.tiles(matrix)
-        values = {"opcode": Opcode.MATVEC, "tile": tile, **shape, **fields}
+        values = {"opcode": Opcode.MATVEC, "tile": tile, **shape, **self.waits(section), **fields}
         if values.get("post") == Post.CELL:
             values.setdefault("second", NO_SECOND)
         self.code[section].append(MATVEC.pack(**values))
 
     def lookup(self, section: str, **fields: int) -> None:
         """Add a LOOKUP."""
-        self.code[section].append(LOOKUP.pack(**{"opcode": Opcode.LOOKUP, **fields}))
+        self.code[section].append(LOOKUP.pack(**{"opcode": Opcode.LOOKUP, **self.waits(section), **fields}))
 
     def joint(self, **fields: int) -> None:
         """Add a JOINT to section joint."""
-        self.code["joint"].append(JOINT.pack(**{"opcode": Opcode.JOINT, **fields}))
+        self.code["joint"].append(JOINT.pack(**{"opcode": Opcode.JOINT, **self.waits("joint"), **fields}))
 
     def build(self, **header: int) -> Images:
         """The images; `header` gives what cannot be derived, and may override the rest."""
