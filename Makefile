@@ -40,6 +40,7 @@ lint: setup-lint
 
 bench: setup-test
 	@$(VENV_PYTHON) scripts/bench.py
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_speed.py
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \
