@@ -129,7 +129,7 @@ module host_control
       .halt_failure_i(halt_failure),
       .halt_tag_i(halt_tag),
       .completion_irq_i,
-      .busy_i(busy),
+      .busy_i(hold_o || (busy && !halted_o)),
       .program_i,
       .program_id_i,
       .enc_slots_i,

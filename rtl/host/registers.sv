@@ -145,6 +145,8 @@ module registers
     to_csr.CPL_HEAD.value.hwclr = clear_i;
     to_csr.IRQ_STATUS.completion.hwset = completion_irq_i;
     to_csr.IRQ_STATUS.halt.hwset = halt_i && !halted_q;
+    to_csr.IRQ_STATUS.completion.hwclr = clear_i;
+    to_csr.IRQ_STATUS.halt.hwclr = clear_i;
     to_csr.PROGRAM_ID.value.next = program_i ? program_id_i : '0;
     to_csr.CYCLES_LO.value.next = counter_i[0][31:0];
     to_csr.CYCLES_HI.value.next = counter_i[0][63:32];
