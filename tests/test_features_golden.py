@@ -11,6 +11,7 @@ import pytest
 import gharial
 from gharial.checkpoint.hardware import load_hardware
 from gharial.features import FeatureSpec, FeatureStream, logmel
+from gharial.features.filters import hann, mel_filters
 
 GOLDEN = Path(__file__).parent / "data" / "features" / "dali_logmel.npz"
 DEMO = Path(gharial.__file__).parent / "data" / "demo" / "demo-small.hw.pt"
@@ -68,6 +69,30 @@ def test_agrees_with_dali_on_a_pure_tone_down_to_its_round_off(golden, statistic
     # Below, the error follows the noise: 2 x relative error of the amplitude, which grows as the amplitude falls.
     noise = 4 * 2.0**-24 * np.exp(-depth / 2)
     assert np.all(errors[~audible] <= noise[~audible])
+
+
+def _single_precision(samples, window):
+    """The same pipeline in float32 throughout, with NumPy's transform."""
+    x = np.concatenate([np.zeros(window - 160, np.float32), samples.astype(np.float32) / np.float32(32768)])
+    y = x - np.float32(0.97) * np.concatenate([x[:1], x[:-1]])
+    frames = np.lib.stride_tricks.sliding_window_view(y, window)[::160] * hann(window).astype(np.float32)
+    spectrum = np.fft.rfft(frames, 512)
+    assert spectrum.dtype == np.complex64
+    energies = np.square(np.abs(spectrum)) @ mel_filters(16000, 512, 80).astype(np.float32)
+    return np.log(np.maximum(energies, np.float32(1e-20)))
+
+
+@pytest.mark.parametrize("window", [400, 320])
+def test_single_precision_alone_makes_as_much_of_a_difference(golden, statistics, window):
+    """What parts us from DALI deep below a tone parts us from any float32 pipeline, as much and in the same places."""
+    errors, ours = _errors(golden, statistics, "chirp", window)
+    single = np.abs(_single_precision(golden["chirp/audio"], window) - ours) / np.sqrt(statistics[1])
+    depth = ours - ours.max(axis=1, keepdims=True)
+    for low, high in ((-40, -30), (-30, -26), (-26, -22), (-22, -15)):
+        where = (low <= depth) & (depth < high)
+        theirs, mine = np.median(errors[where]), np.median(single[where])
+        print(f"chirp {window}, {low} to {high} nepers: DALI {theirs:.1e}, float32 {mine:.1e}, {where.sum()} values")
+        assert mine / 2 < theirs < 4 * mine
 
 
 @pytest.mark.parametrize("window", [400, 320])
