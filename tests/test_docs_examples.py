@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of docs/api.md, as they stand there, run."""
+"""The examples of the documentation, as they stand there, run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from recordings import FILES, LONG, SHORT, samples
 
 import gharial
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-def example(heading: str) -> str:
-    """The Python code of a section."""
-    section = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def example(name: str, heading: str) -> str:
+    """The Python code of a page's section."""
+    section = page(name).split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     (code,) = re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     return code
 
@@ -27,7 +31,7 @@ def example(heading: str) -> str:
 def test_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(SHORT, tmp_path / "talk.wav")
     monkeypatch.chdir(tmp_path)
-    exec(example("A recording"), {})
+    exec(example("api.md", "A recording"), {})
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "on no"
     assert [line.split()[-1] for line in lines[1:]] == ["on", "no"]
@@ -38,7 +42,7 @@ def test_calling_it_from_a_server(seed: int) -> None:
     """Twenty clients, at most eight at a time, with chunks of any length, in any order."""
     random = np.random.default_rng(seed)
     names: dict[str, Any] = {}
-    exec(example("Calling it from a server"), names)
+    exec(example("driver.md", "Calling it from a server"), names)
     clients = {number: FILES[number % len(FILES)] for number in range(20)}
     audio = {number: samples(path).astype("<i2").tobytes() for number, path in clients.items()}
     heard = dict.fromkeys(clients, "")
@@ -79,4 +83,4 @@ def test_the_public_names_are_documented_and_there() -> None:
         assert name in dir(gharial)
     assert not hasattr(gharial, "nothing_of_the_kind")
     for name in ("load", "compile_model", "Recogniser", "Stream", "Transcript", "BadInput", "DeviceError"):
-        assert name in PAGE
+        assert name in page("api.md")
