@@ -9,17 +9,17 @@ module pre_activation (
     output logic               negative_o,  // same clock: the argument is -argument_o
     output logic signed [15:0] y_o          // two clocks later
 );
-  logic sign, far, over;
+  logic sign, over;
   logic [30:0] folded;
-  logic [15:0] magnitude;
+  logic [14:0] magnitude;
 
   assign sign = sum_i[31];
   assign folded = sum_i[30:0] ^ {31{sign}};
-  assign far = folded[30:25] != '0;
-  assign magnitude = {1'b0, folded[24:10]} + 16'(folded[9]);
-  assign over = far || magnitude[15];
+  assign magnitude = folded[24:10] + 15'(folded[9]);
+  // Beside the adder, not after it: all ones would round to 2^15.
+  assign over = folded[30:25] != '0 || folded[24:9] == '1;
   // -2^15 gives 2^18, which is limited to 2^18 - 1; 2^15 - 1 gives 2^18 - 8.
-  assign argument_o = {magnitude[14:0] | {15{over}}, {3{over && sign}}};
+  assign argument_o = {magnitude | {15{over}}, {3{over && sign}}};
   assign negative_o = sign;
 
   logic over_q, sign_q;

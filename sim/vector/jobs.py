@@ -128,9 +128,18 @@ class Machine:
         self.m[odd < 0.1] = rng.integers(0, 1 << 16, (odd < 0.1).sum())
         self.m[odd < 0.02] = (1 << 17) - 1
         self.m[odd < 0.01] = 0
-        self.bias = rng.integers(-(1 << 30), (1 << 30) + 1, (bias_groups, rows)) >> rng.integers(
-            0, 30, (bias_groups, rows)
+        self.m[0] = 0  # sums are biases there
+        biases = (bias_groups, rows)
+        self.bias = rng.integers(-(1 << 30), (1 << 30) + 1, biases) >> rng.integers(0, 30, biases)
+        y = np.where(
+            rng.random(biases) < 0.7,
+            rng.choice(np.array([0, 1, (1 << 15) - 2, (1 << 15) - 1, 1 << 15]), biases),
+            self.bias >> 15,
         )
+        edge = rng.choice(np.array([-1, 1]), biases) * (
+            1024 * y + 512 + rng.integers(-2, 3, biases)
+        )  # where y is rounded
+        self.bias = np.where(rng.random(biases) < 0.4, edge, self.bias)
         cells = (cell_units, self.quads)
         self.cells = rng.integers(-(1 << 15), 1 << 15, cells) >> rng.integers(0, 14, cells)
         self.cells = np.where(
@@ -159,6 +168,8 @@ class Machine:
         values["i8_high"] = int(rng.choice(np.array([127, rng.integers(1, 128)])))
         values["sum_group"] = int(rng.integers(0, len(self.sums) - groups * vectors + 1))
         values["scale_group"] = int(rng.integers(0, len(self.k) - groups + 1))
+        if rng.random() < 0.1:
+            values["scale_group"], values["first"] = 0, 15
         values["bias_group"] = int(rng.integers(0, len(self.bias) - groups + 1))
         half = len(self.cells) // 2
         room = 6 if rng.random() < 0.5 else half  # often cells that were used just now
