@@ -49,11 +49,6 @@ class FeatureSettings:
         """Hop in samples."""
         return round(self.window_stride * self.sample_rate)
 
-    @property
-    def step_seconds(self) -> float:
-        """Seconds of audio an encoder input stands for."""
-        return self.subsampling * self.window_stride
-
 
 def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSettings:
     """Settings from `rnnt_config.input_val`, with the shipped models' values where the checkpoint states none.

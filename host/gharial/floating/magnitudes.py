@@ -24,14 +24,12 @@ class Magnitude:
     Attributes:
         count: values seen.
         maximum: the largest, exact (as float32); 0 where none was seen.
-        p99_9: 99.9 % of the values are at most this; up to 1/128 above the true percentile, never below it, and never
-            above `maximum`.
-        p99_99: the same for 99.99 %.
+        p99_99: 99.99 % of the values are at most this; up to 1/128 above the true percentile, never below it, and
+            never above `maximum`.
     """
 
     count: int
     maximum: float
-    p99_9: float
     p99_99: float
 
 
@@ -98,4 +96,4 @@ class MagnitudeHistogram:
 
     def summary(self) -> Magnitude:
         """The figures a calibration keeps."""
-        return Magnitude(self.count, self._maximum, self.percentile(99.9), self.percentile(99.99))
+        return Magnitude(self.count, self._maximum, self.percentile(99.99))
