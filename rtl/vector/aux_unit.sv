@@ -2,7 +2,7 @@
 // LOOKUP and JOINT, one job at a time: activation units from the embedding, or the joint of two int16 vectors of the cell memory, written to scratch.
 //
 // Reads go out as fast as the memories take them; results wait in a queue for the activation memory's write port. A unit's result is in the
-// queue four clocks after its last read.
+// queue two (LOOKUP) or four clocks (JOINT) after its last read.
 module aux_unit
   import gharial_pkg::*;
   import sequencer_pkg::*;
@@ -44,21 +44,28 @@ module aux_unit
     $error("%m: a cell unit's results must fit in an activation unit");
   end
 
-  // Requests: the unit, and for JOINT which of its two vectors.
-  aux_job_t job_q;
-  logic busy_q, second_q, last_q, asks, asked, unit_asked;
-  logic [15:0] unit_q;
+  // The job at work: where its next reads and its next write go, and how many units are left of each.
+  logic busy_q, joint_q, zero_q, second_q;
+  logic [31:0] embed_q;
+  logic [CellAddrW-1:0] enc_q, pred_q;
+  logic [ActAddrW-1:0] target_q;
+  logic [15:0] to_ask_q, to_write_q;
+  logic [3:0] shift_q;
+  logic [15:7] large_q;  // bits of a sum that make its result 128 or more
+  logic [$clog2(PerUnit+1)-1:0] part_q;  // of the activation unit at target_q
   logic [$clog2(Queue+1)-1:0] room_q;  // places of the queue that nothing is on the way to
-  logic written;
+  logic asks, asked, unit_asked, written;
 
   assign job_ready_o = !busy_q;
-  assign asks = busy_q && !last_q && room_q != '0;
-  assign cell_re_o = asks && job_q.joint;
-  assign cell_raddr_o = (second_q ? job_q.joint_pred : job_q.joint_enc) + unit_q;
-  assign embed_en_o = asks && !job_q.joint;
-  assign embed_addr_o = job_q.embed_unit + 32'(unit_q);
-  assign asked = asks && (!job_q.joint || cell_ready_i);
-  assign unit_asked = asked && (!job_q.joint || second_q);
+  assign asks = busy_q && to_ask_q != '0 && room_q != '0;
+  assign cell_re_o = asks && joint_q;
+  assign cell_raddr_o = second_q ? pred_q : enc_q;
+  assign embed_en_o = asks && !joint_q;
+  assign embed_addr_o = embed_q;
+  assign asked = asks && (!joint_q || cell_ready_i);
+  assign unit_asked = asked && (!joint_q || second_q);
+  assign written = act_we_o && act_ready_i;
+  assign done_o = written && to_write_q == 16'd1;
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -71,87 +78,88 @@ module aux_unit
     end
 
     if (job_ready_o) begin
-      job_q <= job_i;
-      unit_q <= '0;
+      joint_q <= job_i.joint;
+      zero_q <= job_i.zero;
       second_q <= 1'b0;
-      last_q <= 1'b0;
+      embed_q <= job_i.embed_unit;
+      enc_q <= job_i.joint_enc;
+      pred_q <= job_i.joint_pred;
+      target_q <= job_i.destination;
+      to_ask_q <= job_i.unit_count;
+      to_write_q <= job_i.unit_count;
+      shift_q <= job_i.shift;
+      part_q <= '0;
+      for (int unsigned b = 7; b < 16; b++) large_q[b] <= b >= 32'(job_i.shift) + 7;
     end else begin
-      if (asked && job_q.joint) second_q <= !second_q;
+      if (asked) second_q <= joint_q && !second_q;
       if (unit_asked) begin
-        unit_q <= unit_q + 16'd1;
-        last_q <= unit_q + 16'd1 == job_q.unit_count;
+        embed_q  <= embed_q + 32'd1;
+        enc_q    <= enc_q + 16'd1;
+        pred_q   <= pred_q + 16'd1;
+        to_ask_q <= to_ask_q - 16'd1;
+      end
+      if (written) begin
+        to_write_q <= to_write_q - 16'd1;
+        if (!joint_q || 32'(part_q) == PerUnit - 1) begin
+          part_q   <= '0;
+          target_q <= target_q + 16'd1;
+        end else part_q <= part_q + 1'b1;
       end
     end
   end
 
-  // Data, by clocks after the last request: in 2 they arrive, in 3 they are summed, in 4 shifted and go to the queue.
-  logic [4:1] valid_q, last_unit_q;
+  // Data, by clocks after the last request: in 2 they arrive; those of JOINT are summed in 3 and shifted in 4.
+  logic [4:1] asked_q;
   logic [2:1] first_q;  // joint_enc
-  logic [15:0] place_q[5];
-  logic [4*Rows-1:0] enc_q;
-  logic signed [16:0] sum_q[Halves];
-  logic [17:0] shifted_q[Halves];  // the lowest bit is the rounding bit
-  logic [8*Cols-1:0] embed_q[2];
+  logic [4*Rows-1:0] first_word_q;
   logic [Halves-1:0][7:0] joint;
 
-  assign place_q[0] = unit_q;
-
   always_ff @(posedge clk_i) begin
-    valid_q <= rst_i ? '0 : {valid_q[3:1], unit_asked};
-    last_unit_q <= {last_unit_q[3:1], unit_q + 16'd1 == job_q.unit_count};
+    asked_q <= rst_i ? '0 : {asked_q[3:1], unit_asked};
     first_q <= {first_q[1], asked && !second_q};
-    for (int n = 1; n < 5; n++) place_q[n] <= place_q[n-1];
-    if (first_q[2]) enc_q <= cell_rdata_i;
-    embed_q[0] <= job_q.zero ? '0 : embed_data_i;
-    embed_q[1] <= embed_q[0];
+    if (first_q[2]) first_word_q <= cell_rdata_i;
   end
 
   for (genvar n = 0; n < Halves; n++) begin : gen_value
-    logic [17:0] rounded;
+    logic signed [16:0] sum_q;
+    logic [16:0] wide, shifted;
+    logic [8:0] shifted_q;  // the lowest bit is the rounding bit
+    logic over_q;
+    logic [7:0] rounded;
+
+    assign wide = {unsigned'(sum_q[15:0]), 1'b0};
+    assign shifted = wide >> shift_q;
 
     // A negative sum gives 0 whatever its shift: it goes on as 0.
     always_ff @(posedge clk_i) begin
-      sum_q[n] <= 17'(signed'(enc_q[16*n+:16])) + 17'(signed'(cell_rdata_i[16*n+:16]));
-      shifted_q[n] <= sum_q[n][16] ? '0 : {unsigned'(sum_q[n]), 1'b0} >> job_q.shift;
+      sum_q <= 17'(signed'(first_word_q[16*n+:16])) + 17'(signed'(cell_rdata_i[16*n+:16]));
+      shifted_q <= sum_q[16] ? '0 : shifted[8:0];
+      over_q <= !sum_q[16] && (unsigned'(sum_q[15:7]) & large_q) != '0;
     end
 
-    assign rounded  = 18'(shifted_q[n][17:1]) + 18'(shifted_q[n][0]);
-    assign joint[n] = (rounded > 18'd127) ? 8'd127 : rounded[7:0];
+    assign rounded  = shifted_q[8:1] + 8'(shifted_q[0]);
+    assign joint[n] = (over_q || rounded[7]) ? 8'd127 : rounded;
+
+    logic unused_upper;
+    assign unused_upper = &{1'b0, shifted[16:9]};  // large_q stands for them
   end
 
-  // Where a unit's result goes: a whole activation unit, or the lanes of one.
-  typedef struct packed {
-    logic last;
-    logic [ActAddrW-1:0] addr;
-    logic [Cols-1:0] mask;
-    logic [8*Cols-1:0] data;
-  } write_t;
-
-  write_t made, queued;
+  // Results wait for the port: those of JOINT at the lower end of the word, for whichever part of an activation unit they are.
+  logic [8*Cols-1:0] made, queued;
   logic room;
 
   always_comb begin
-    made.last = last_unit_q[4];
-    if (job_q.joint) begin
-      made.addr = job_q.destination + ActAddrW'(place_q[4] / 16'(PerUnit));
-      made.data = {PerUnit{joint}};
-      for (int unsigned part = 0; part < PerUnit; part++) begin
-        made.mask[Halves*part+:Halves] = {Halves{place_q[4] % 16'(PerUnit) == 16'(part)}};
-      end
-    end else begin
-      made.addr = job_q.destination + place_q[4];
-      made.data = embed_q[1];
-      made.mask = '1;
-    end
+    made = zero_q ? '0 : embed_data_i;
+    if (joint_q) made[8*Halves-1:0] = joint;
   end
 
   small_fifo #(
-      .Width($bits(write_t)),
+      .Width(8 * Cols),
       .Depth(Queue)
   ) u_queue (
       .clk_i,
       .rst_i,
-      .push_valid_i(valid_q[4]),
+      .push_valid_i(joint_q ? asked_q[4] : asked_q[2]),
       .push_ready_o(room),
       .push_data_i (made),
       .pop_valid_o (act_we_o),
@@ -159,15 +167,17 @@ module aux_unit
       .pop_data_o  (queued)
   );
 
-  assign act_waddr_o = queued.addr;
-  assign act_wdata_o = queued.data;
-  assign act_wmask_o = queued.mask;
-  assign written = act_we_o && act_ready_i;
-  assign done_o = written && queued.last;
+  assign act_waddr_o = target_q;
+
+  for (genvar part = 0; part < PerUnit; part++) begin : gen_part
+    localparam int unsigned Width = Cols / PerUnit;
+    assign act_wdata_o[8*Width*part+:8*Width] = joint_q ? queued[8*Width-1:0] : queued[8*Width*part+:8*Width];
+    assign act_wmask_o[Width*part+:Width] = {Width{!joint_q || 32'(part_q) == part}};
+  end
 
 `ifdef FORMAL
   always_ff @(posedge clk_i) begin
-    if (!rst_i && valid_q[4]) a_room : assert (room);
+    if (!rst_i && (joint_q ? asked_q[4] : asked_q[2])) a_room : assert (room);
   end
 `else
   logic unused;
