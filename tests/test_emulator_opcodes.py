@@ -87,7 +87,8 @@ def test_bad_opcode(section: str, index: int, change: Callable[[np.ndarray], Non
     assert outcome(host.take()) == (Fault.BAD_OPCODE, SEQUENCER, int(section == "predict"), number)
     assert host.read(reg.STATUS) == 4 | 8 | Fault.BAD_OPCODE << 8 | SEQUENCER << 16
     assert (host.read(reg.FAULT_DETAIL), host.read(reg.FAULT_TAG)) == (number, int(words[1]))
-    assert (host.tail - host.read(reg.CMD_HEAD), host.read(reg.IRQ_STATUS)) == (1, 2)
+    assert host.read(reg.IRQ_STATUS) == 2
+    assert host.tail - host.read(reg.CMD_HEAD) in (0, 1)  # a device may have read the next one; it is not done
     host.device.reset()
     host.setup()
     assert [live(host, s) for s in (0, 1)] == [section != "encode", True]

@@ -37,7 +37,8 @@ int guarded(Device* device, Call call) {
   }
 }
 
-int code(Device* device, Transfer transfer, uint32_t failed) {
+// `failed` by reference: it is set by the very call that gives `transfer`.
+int code(Device* device, Transfer transfer, const uint32_t& failed) {
   if (transfer == Transfer::Refused) device->error = std::to_string(failed);
   return transfer == Transfer::Done ? 0 : transfer == Transfer::Refused ? kRefused : kSilent;
 }
