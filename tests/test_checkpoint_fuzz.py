@@ -67,7 +67,7 @@ def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     structure = positions(original)
     seen: Counter[str] = Counter()
-    for trial in range(600):
+    for trial in range(300):
         data = bytearray(original)
         for _ in range(choose.choice([1, 1, 1, 2, 8])):
             at = choose.choice(structure) if trial % 4 else choose.randrange(len(data))
@@ -106,7 +106,7 @@ def test_damaged_pickle_behind_a_good_checksum(tmp_path: Path, seed: int) -> Non
     structure = [*range(model_at + 40), *range(len(pickled) - 1200, len(pickled))]
     choose = random.Random(seed)
     seen: Counter[str] = Counter()
-    for _ in range(500):
+    for _ in range(250):
         data = bytearray(pickled)
         for _ in range(choose.choice([1, 1, 2])):
             at = choose.choice(structure)
