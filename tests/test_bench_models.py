@@ -91,4 +91,4 @@ def test_quantising_costs_next_to_nothing(data_dir: Path, model: str, name: str)
     found = measure_wer(data_dir / "sets" / name, data_dir / "models" / f"{model}.hw.pt", limit=60, quiet=True)
     assert found["utterances"] == 60
     assert found["errors_int"] <= found["errors_float"] + 2, found["changed"]
-    assert found["token_agreement"] > 0.99
+    assert found["token_agreement"] >= 0.995
