@@ -4,78 +4,34 @@
     entries, int8 features ── driver ── rings in device memory ── emulator, reference model, or the RTL in simulation
     tokens, logits, lse    ◀─────────────────────────────────────────┘
 
-Programs come from the compiler, with random weights and sizes that need padding everywhere.
+What happens when they fail is in test_driver_recovery.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from compiled import program as compiled
-from driver_cases import LONG, SOON
-from random_checkpoint import SMALL
-from rtl_device import open_rtl
-from small_run import features
+from driver_cases import LONG
+from driver_devices import (
+    BLANK,
+    CAP,
+    OPENERS,
+    emulated,
+    emulator,
+    greedy_run,
+    program,
+    stream,
+)
 
 from gharial.devices.base import Device
 from gharial.devices.verilator.build import problem
 from gharial.driver import DecodeBatch, DecodeEntry, Driver, EncodeBatch, EncodeEntry, GreedyEntry, SlotImage
-from gharial.errors import BadRequest, CommandFailed, DeviceError, DeviceTimeout
+from gharial.errors import BadRequest, CommandFailed
 from gharial.isa.commands import Kind, Mode
 from gharial.isa.configs import config
-from gharial.isa.faults import Fault
 from gharial.program import Program
-
-emulator = pytest.importorskip("gharial.devices.emulator", reason="the emulator's engine is not built")
-reference = pytest.importorskip("sim.reference", reason="needs a source checkout")
-
-COUNT, BLANK = SMALL.features, SMALL.classes - 1
-CAP = 4
-
-
-@cache
-def lively() -> tuple[int, float]:
-    """Seed and bias of blank of a program that emits tokens at some steps and none at others."""
-    for seed in range(13, 40):
-        for bias in np.arange(0.5, 4, 0.25).tolist():
-            p = compiled(seed, "tiny", blank_bias=bias)
-            with Driver(emulated(p), p, timeout=LONG) as driver:
-                counts = [len(tokens) for tokens, *_ in greedy_run(driver, [stream(1, 8)], [0])[0]]
-            if 0 in counts[1:] and len(set(counts)) > 2:
-                return seed, bias
-    pytest.fail("no random program emits tokens at some steps only")
-
-
-@cache
-def program(name: str = "tiny", another: int = 0) -> Program:
-    """A program for that configuration; `another` gives other weights."""
-    seed, bias = lively()
-    return compiled(seed + another, name, blank_bias=bias)
-
-
-def emulated(p: Program) -> Device:
-    device: Device = emulator.open_emulator(p.config)
-    return device
-
-
-def modelled(p: Program) -> Device:
-    device: Device = reference.ReferenceDevice(p.config, _manifest(p))
-    return device
-
-
-def _manifest(p: Program) -> dict[str, Any]:
-    return p.manifest
-
-
-def simulated(p: Program) -> Device:
-    return open_rtl(p.config)
-
-
-OPENERS = {"emulator": emulated, "reference": modelled, "verilator": simulated}
 
 
 @pytest.fixture(params=OPENERS)
@@ -87,26 +43,6 @@ def opener(request: pytest.FixtureRequest) -> Callable[[Program], Device]:
 def driver(opener: Callable[[Program], Device]) -> Iterator[Driver]:
     with Driver(opener(program()), program(), timeout=LONG, checked=True) as driver:
         yield driver
-
-
-Shown = list[tuple[list[int], list[int], list[int], bool, int]]
-
-
-def greedy_run(driver: Driver, streams: list[list[np.ndarray]], slots: list[int], start: int = 0) -> list[Shown]:
-    """Greedy decoding of several streams, all in one batch; slots are the encoder's, prediction slots 20 beyond."""
-    shown: list[Shown] = [[] for _ in streams]
-    for step in range(max(map(len, streams))):
-        live = [n for n, stream in enumerate(streams) if step < len(stream)]
-        entries = [
-            GreedyEntry(slots[n], streams[n][step], step & 1, step + start == 0, prediction=slots[n] + 20) for n in live
-        ]
-        for n, r in zip(live, driver.greedy(entries, max_symbols=CAP).result(), strict=True):
-            shown[n].append((r.tokens.tolist(), r.logits.tolist(), r.lse.tolist(), r.capped, r.joints))
-    return shown
-
-
-def stream(seed: int, steps: int) -> list[np.ndarray]:
-    return features(seed, steps, SMALL.stack, COUNT)
 
 
 def test_greedy_on_the_device_is_greedy_by_the_host(driver: Driver) -> None:
@@ -243,141 +179,6 @@ def test_slots_that_are_not_live(driver: Driver) -> None:
     driver.release("prediction", [slot]).result()
     with pytest.raises(CommandFailed, match="BAD_SLOT"):
         driver.decode([DecodeEntry(0, 0, Kind.TOKEN, slot, 1, 2)]).result()
-
-
-# Failure and recovery
-
-
-def two_streams(driver: Driver, steps: int = 3) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Streams on slots 0 and 1, some steps into them."""
-    a, b = stream(6, 8), stream(7, 8)
-    greedy_run(driver, [a[:steps], b[:steps]], [0, 1])
-    return a, b
-
-
-@pytest.mark.parametrize("fault", [Fault.BUS_READ, Fault.BUS_WRITE, Fault.WATCHDOG])
-def test_other_streams_survive_a_halt(fault: Fault) -> None:
-    """An error in one stream's step: after the recovery the other goes on as if nothing had been."""
-    p = program()
-    with Driver(emulated(p), p, timeout=LONG) as driver:
-        (_, expected) = greedy_run(driver, [stream(6, 8), stream(7, 8)], [0, 1])
-        a, b = two_streams(driver)
-        device: Any = driver.device
-        if fault == Fault.WATCHDOG:
-            device.inject_watchdog()
-        else:
-            staging = driver.plan.staging
-            device.inject_bus_error(fault, staging.address, staging.size)
-        ticket = driver.greedy([GreedyEntry(0, a[3], prediction=20)], max_symbols=CAP)
-        with pytest.raises(CommandFailed, match=fault.name):
-            ticket.result()
-        with pytest.raises(DeviceError, match="halted"):
-            driver.greedy([GreedyEntry(1, b[3], prediction=21)])
-        recovery = driver.recover()
-        assert not recovery.reloaded
-        assert (recovery.lost_encoder, recovery.lost_prediction) == ((0,), (20,))
-        assert greedy_run(driver, [b[3:]], [1], start=3) == [expected[3:]]
-        assert greedy_run(driver, [a], [0])[0], "the stream that was hit can start anew"
-
-
-def test_other_streams_survive_a_hang() -> None:
-    p = program()
-    with Driver(emulated(p), p, timeout=LONG) as driver:
-        (_, expected) = greedy_run(driver, [stream(6, 8), stream(7, 8)], [0, 1])
-        a, b = two_streams(driver)
-        device: Any = driver.device
-        device.stall()
-        ticket = driver.greedy([GreedyEntry(0, a[3], prediction=20)], max_symbols=CAP)
-        with pytest.raises(DeviceTimeout):
-            ticket.result(SOON)
-        recovery = driver.recover()
-        assert recovery.failed == 1 and recovery.lost_encoder == ()
-        with pytest.raises(DeviceError, match="given up"):
-            ticket.result()
-        assert greedy_run(driver, [b[3:]], [1], start=3) == [expected[3:]]
-
-
-class Flipping(Device):
-    """A device behind a link that once flips a bit of what is written; reads are good."""
-
-    kind = "flipping"
-
-    def __init__(self, inner: Device) -> None:
-        self.inner, self.name, self.config = inner, inner.name, inner.config
-        self.flip: Callable[[int, bytes], bytes] | None = None
-
-    def read_register(self, offset: int) -> int:
-        return self.inner.read_register(offset)
-
-    def write_register(self, offset: int, value: int) -> None:
-        self.inner.write_register(offset, value)
-
-    def read_memory(self, address: int, count: int) -> bytes:
-        return self.inner.read_memory(address, count)
-
-    def write_memory(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        data = bytes(data)
-        self.inner.write_memory(address, self.flip(address, data) if self.flip else data)
-
-    def ring_doorbell(self, tail: int) -> None:
-        self.inner.ring_doorbell(tail)
-
-    def wait(self, completions: int, timeout: float) -> bool:
-        return self.inner.wait(completions, timeout)
-
-    def reset(self) -> None:
-        self.inner.reset()
-
-    def close(self) -> None:
-        self.inner.close()
-
-
-@pytest.mark.parametrize(
-    ("where", "loses"), [("descriptor", False), ("entries", True), ("features", True)], ids=lambda value: str(value)
-)
-def test_a_bit_that_flips_on_the_way(opener: Callable[[Program], Device], where: str, loses: bool) -> None:
-    """It is noticed, the right slots are doubted, and the others are none the worse."""
-    p = program()
-    with Driver(Flipping(opener(p)), p, timeout=LONG, checked=True) as driver:
-        (_, expected) = greedy_run(driver, [stream(6, 8), stream(7, 8)], [0, 1])
-        a, b = two_streams(driver)
-        device = driver.device
-        assert isinstance(device, Flipping)
-        staging = driver.plan.staging
-
-        def flip(address: int, data: bytes) -> bytes:
-            in_staging = staging.address <= address
-            place = {"descriptor": 20, "entries": 4, "features": 70}[where]
-            if in_staging == (where == "descriptor"):
-                return data
-            return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
-
-        device.flip = flip
-        ticket = driver.greedy([GreedyEntry(0, a[3], prediction=20)], max_symbols=CAP)
-        device.flip = None
-        with pytest.raises(CommandFailed, match="CHECKSUM") as caught:
-            ticket.result()
-        assert (caught.value.lost_encoder, caught.value.lost_prediction) == (((0,), (20,)) if loses else ((), ()))
-        assert greedy_run(driver, [b[3:]], [1], start=3) == [expected[3:]]
-        if not loses:
-            greedy_run(driver, [a[3:]], [0], start=3)
-
-
-def test_a_program_damaged_on_the_way_is_sent_again(opener: Callable[[Program], Device]) -> None:
-    p = program()
-    device = Flipping(opener(p))
-    left = [3]
-
-    def flip(address: int, data: bytes) -> bytes:
-        if len(data) > 1000 and left[0]:
-            left[0] -= 1
-            return data[:500] + bytes([data[500] ^ 1]) + data[501:]
-        return data
-
-    device.flip = flip
-    with Driver(device, p, timeout=LONG) as driver:
-        assert left[0] == 0
-        assert greedy_run(driver, [stream(2, 2)], [3])
 
 
 def test_arrays_of_many(driver: Driver) -> None:
