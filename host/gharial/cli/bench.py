@@ -33,8 +33,8 @@ examples:
   gharial bench rtl --config ecp5-85f
   gharial bench rtl --config ecp5-85f --model model.hw.pt --audio talk.wav --json
 
-Runs the RTL itself, compiled on first use (needs a source checkout, and once: make sim). Utilisation is the share of the
-array's multiplications that the model's shapes ask for, over all clocks from the first command to the last result.
+Runs the RTL itself, compiled on first use (needs a source checkout, and once: make sim). Utilisation is the share of
+the array's multiplications that the model's shapes ask for, over all clocks from the first command to the last result.
 Tokens, logits and log-sum-exps are checked against the emulator; exit code 1 if one differs.
 """
 
