@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // E stage: runs section encode for the entries that want it, and passes all entries on to the D stage in order.
 //
-// A run is started as soon as the thread takes it, while results of the run before are outstanding. An entry waits while an older one that has not left the D
-// stage reads the joint_enc bank that it would write.
+// A run is started as soon as the thread takes it, while results of the run before are outstanding. An entry waits while an older one that
+// has not left the D stage reads the joint_enc bank that it would write, and one that begins its slot anew while either bank is read.
 module encode_control
   import gharial_pkg::*;
   import sequencer_pkg::*;
@@ -68,14 +68,15 @@ module encode_control
     return fault == FaultNone && (operation == CmdEncode || operation == CmdGreedy);
   endfunction
 
-  // Does an older entry, yet to be decoded, read the bank that this one writes?
+  // Does an older entry, yet to be decoded, read the bank that this one writes? Or the slot that this one zeroes?
   function automatic logic reads_joint_enc(input command_e operation, input logic no_joint);
     return (operation == CmdGreedy || operation == CmdDecode) && !no_joint;
   endfunction
-  logic behind[3];
-  assign behind[0] = busy_i && reads_joint_enc(
+  logic behind[3], slot_read;
+  assign slot_read = busy_i && reads_joint_enc(
       busy_entry_i.operation, busy_entry_i.no_joint
-  ) && {busy_entry_i.enc_cell, busy_entry_i.bank} == {entry_q.enc_cell, entry_q.bank};
+  ) && busy_entry_i.enc_cell == entry_q.enc_cell;
+  assign behind[0] = slot_read && busy_entry_i.bank == entry_q.bank;
   for (genvar i = 0; i < 2; i++) begin : gen_behind
     assign behind[i+1] = way_q[i].valid && reads_joint_enc(
         way_q[i].entry.operation, way_q[i].entry.no_joint
@@ -118,7 +119,7 @@ module encode_control
   logic [1:0] unread;
   assign unread = 2'(state_q != Take && wants) + 2'(way_q[0].valid && way_q[0].runs) + 2'(way_q[1].valid && way_q[1].runs);
   assign features_free_o = unread <= 2'd1;
-  assign waiting_o = state_q == Run && wants && conflict;
+  assign waiting_o = (state_q == Run && wants && conflict) || (state_q == ZeroStart && slot_read);
   assign idle_o = state_q == Take && !way_q[0].valid;
 
   // The run that is done is the oldest that runs.
@@ -158,7 +159,7 @@ module encode_control
         if (entry_valid_i)
           state_q <= (runs_encode(entry_i.fault, entry_i.operation) && entry_i.enc_reset) ? ZeroStart : Run;
       end
-      ZeroStart: if (!way_q[0].valid) state_q <= Zero;
+      ZeroStart: if (!way_q[0].valid && !slot_read) state_q <= Zero;
       Zero: if (zero_done_i) state_q <= Run;
       default: if (push) state_q <= Take;
     endcase
