@@ -21,6 +21,5 @@ rtl = on_the_rtl(
     {
         "test_fuzzy": FUZZY,
         "test_fuzzy_needs_blocks_and_survivors": FUZZY,
-        "test_results_lie_a_stride_apart": "an entry of kind none without joint still runs the joint",
     },
 )

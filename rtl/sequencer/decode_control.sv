@@ -171,7 +171,7 @@ module decode_control
     else {result_addr_o, result_data_o} = {entry_q.result, 15'd0, capped && !is_blank, 8'd0, tokens_q};
   end
 
-  assign done_valid_o = state_q == Done;
+  assign done_valid_o = state_q == Done && !token_busy;  // after a fault a token may still be written
   assign done_o = '{
           last: entry_q.last,
           index: entry_q.index,
@@ -204,7 +204,7 @@ module decode_control
             state_q <= Done;
           else if (entry_i.start) state_q <= Zero;
           else if (entry_i.token_valid) state_q <= PredictRun;
-          else state_q <= JointRun;
+          else state_q <= entry_i.no_joint ? Done : JointRun;
         end
       end
       Zero: if (zero_done_i) state_q <= PredictRun;
@@ -244,7 +244,7 @@ module decode_control
       Result: if (result_done) state_q <= Done;
       Header: if (header_valid && result_ready_i) state_q <= Count;
       Count: if (result_ready_i) state_q <= Done;
-      default: if (done_ready_i) state_q <= Take;
+      default: if (done_valid_o && done_ready_i) state_q <= Take;
     endcase
 
     // The cap-th symbol goes through the prediction network, then the step ends without another joint.
@@ -254,6 +254,7 @@ module decode_control
       entry_q.fault <= run_fault_i;
       entry_q.unit <= UnitSequencer;
       entry_q.detail <= run_detail_i;
+      scan_wanted_q <= 1'b0;
       state_q <= Done;
     end
     if (rst_i) begin
