@@ -106,10 +106,11 @@ module instr_check
 
   // The one comparison of a step: base + extent against a limit.
   logic [32:0] base, extent, limit;
-  logic applies, forbidden;
+  logic applies, forbidden, empty;
   logic [15:0] destination;
   logic [23:0] output_units;
   assign destination = instr_i[4][15:0];
+  assign empty = (!is_lookup && groups == '0) || (!is_joint && instr_i[2][31:16] == '0);
   always_comb begin
     if (is_lookup) output_units = 24'(instr_i[2][31:16]);
     else if (is_joint) output_units = act_units(groups);
@@ -129,7 +130,7 @@ module instr_check
         extent = 33'(product_q);
         limit = is_matvec ? 33'(header_i.tiles) : 33'(header_i.embed_units);
         applies = !is_joint;
-        forbidden = is_matvec && 17'(instr_i[2][31:16]) > MostTiles;
+        forbidden = empty || (is_matvec && 17'(instr_i[2][31:16]) > MostTiles);
       end
       Source: begin
         base = 33'(instr_i[3][13:0]) + 33'(times(instr_i[3][31:16], vectors - 3'd1));

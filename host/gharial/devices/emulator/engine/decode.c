@@ -70,7 +70,7 @@ static int matvec_is_inside(gh_program *program, int section, gh_instruction *in
 {
     const gh_header *h = &program->header;
     const uint64_t groups = in->row_groups;
-    if (in->columns > GH_MAX_COLUMNS || in->tile + groups * in->col_tiles > program->tiles ||
+    if (!groups || !in->col_tiles || in->columns > GH_MAX_COLUMNS || in->tile + groups * in->col_tiles > program->tiles ||
         !inside(program, section, &in->source, in->vectors, in->columns) ||
         (uint64_t)in->scale + in->rows > program->scale_rows ||
         (in->first && (uint64_t)in->bias + in->rows > program->bias_rows))
@@ -148,7 +148,7 @@ static void decode_lookup(const gh_program *program, int section, const uint32_t
         return;
     }
     uint64_t rows = in->constant ? 1 : program->header.tokens;
-    if ((w[1] + rows * units) * cols > program->embedding_bytes ||
+    if (!units || (w[1] + rows * units) * cols > program->embedding_bytes ||
         !writable(program, section, &in->destination, 1, units * cols)) {
         in->fault = GH_ADDRESS;
         return;
@@ -168,7 +168,7 @@ static void decode_joint(const gh_program *program, int section, const uint32_t 
         in->fault = GH_BAD_OPCODE;
         return;
     }
-    if (encoder + units > h->joint_enc_units || prediction + units > h->joint_pred_units ||
+    if (!units || encoder + units > h->joint_enc_units || prediction + units > h->joint_pred_units ||
         !writable(program, section, &in->destination, 1, units * unit)) {
         in->fault = GH_ADDRESS;
         return;
