@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOAD and START: brings chunks of a program to the memories of its spaces, checks a complete program's header, and keeps it as the current one.
 //
+// A chunk is read twice, for its CRC and then for its words: one that arrives damaged changes nothing, wherever it begins and ends.
+//
 // Checks and their order: docs/isa.md, sections 4 to 6. Fields of the descriptor stay until done.
 module program_loader
   import gharial_pkg::*;
@@ -73,6 +75,7 @@ module program_loader
   state_e state_q;
   logic [31:0] loaded_q[Spaces];
   logic [31:0] crc_q, at_q, fault_detail_q;
+  logic good_q;  // the chunk's CRC is right: this time its words are written
   logic [26:0] left_q;
   fault_e fault_q;
   unit_e unit_q;
@@ -134,12 +137,13 @@ module program_loader
 
   assign read_valid_o = state_q == Request;
   assign read_words_o = bytes_i[28:2];
-  assign load_valid_o = state_q == Stream && data_valid_i;
+  assign load_valid_o = state_q == Stream && good_q && data_valid_i;
   assign load_space_o = space_e'(space_i);
   assign load_addr_o  = at_q[28:2];
   assign load_data_o  = data_i;
 
   // The header's checks, one a clock; the word at fault is the step's number.
+  logic [15:0] enc_count_q, pred_count_q, enc_slots_q, pred_slots_q;  // slots: counted, and of the current program
   logic wrong;
   logic [4:0] step_q;
   logic [31:0] value, feature_units, instructions;
@@ -174,8 +178,8 @@ module program_loader
         value = (w_q[13][16] ? feature_units : '0) + (w_q[13][17] ? feature_units << 1 : '0) + (w_q[13][18] ? feature_units << 2 : '0);
         wrong = 32'(w_q[14][15:0]) + value > 32'(w_q[14][31:16]) || 32'(w_q[14][31:16]) > ScratchUnits;
       end
-      5'd15: wrong = enc_slots_o == '0;
-      5'd16: wrong = pred_slots_o == '0;
+      5'd15: wrong = enc_count_q == '0;
+      5'd16: wrong = pred_count_q == '0;
       5'd17: wrong = 32'(w_q[17][15:0]) + {15'd0, w_q[17][31:16], 1'b0} > 32'(w_q[15][31:16]);
       5'd18: wrong = 32'(w_q[18][15:0]) + 32'(w_q[18][31:16]) > 32'(w_q[16][31:16]);
       5'd19: wrong = w_q[19][15:0] == '0 || 32'(w_q[19][15:0]) > MaxClasses || w_q[19][31:16] >= w_q[19][15:0];
@@ -187,11 +191,10 @@ module program_loader
 
   // Slots: as many as both pools hold, counted one by one.
   logic [31:0] act_sum_q, cell_sum_q;
-  logic [15:0] enc_slots_q, pred_slots_q;
   logic one_more_enc, one_more_pred;
-  assign one_more_enc = 32'(enc_slots_q) < EncSlots && act_sum_q + 32'(w_q[15][15:0]) <= EncAUnits &&
+  assign one_more_enc = 32'(enc_count_q) < EncSlots && act_sum_q + 32'(w_q[15][15:0]) <= EncAUnits &&
       cell_sum_q + 32'(w_q[15][31:16]) <= EncCUnits;
-  assign one_more_pred = 32'(pred_slots_q) < PredSlots && act_sum_q + 32'(w_q[16][15:0]) <= PredAUnits &&
+  assign one_more_pred = 32'(pred_count_q) < PredSlots && act_sum_q + 32'(w_q[16][15:0]) <= PredAUnits &&
       cell_sum_q + 32'(w_q[16][31:16]) <= PredCUnits;
   assign enc_slots_o = enc_slots_q;
   assign pred_slots_o = pred_slots_q;
@@ -213,8 +216,7 @@ module program_loader
         else if (start_i) state_q <= HeaderRead;
       end
       LoadCheck: begin
-        at_q   <= offset_i;
-        left_q <= bytes_i[28:2];
+        good_q <= 1'b0;
         if (load_fault != FaultNone) begin
           fault_q <= load_fault;
           unit_q <= UnitHost;
@@ -224,8 +226,14 @@ module program_loader
           valid_o <= 1'b0;
           state_q <= (bytes_i == '0) ? LoadEnd : Request;
         end
+        at_q <= offset_i;
       end
-      Request: if (read_ready_i) state_q <= Stream;
+      Request: begin
+        crc_q  <= CrcInit;
+        at_q   <= offset_i;
+        left_q <= bytes_i[28:2];
+        if (read_ready_i) state_q <= Stream;
+      end
       Stream: begin
         if (data_valid_i) begin
           crc_q  <= crc_next(crc_q, data_i);
@@ -247,7 +255,12 @@ module program_loader
           unit_q <= UnitHost;
           fault_detail_q <= ~crc_q;
         end else begin
-          for (int s = 0; s < int'(Spaces); s++) if (32'(space_i) == 32'(s)) loaded_q[s] <= at_q;
+          // A space that is being written holds nothing that counts until the chunk is whole.
+          good_q <= 1'b1;
+          for (int s = 0; s < int'(Spaces); s++) begin
+            if (32'(space_i) == 32'(s)) loaded_q[s] <= (good_q || bytes_i == '0) ? at_q : '0;
+          end
+          if (!good_q && bytes_i != '0) state_q <= Request;
         end
       end
       HeaderRead: begin
@@ -255,15 +268,15 @@ module program_loader
         if (index_q == 6'd63) state_q <= HeaderCheck;
       end
       HeaderCheck: begin
-        enc_slots_q <= '0;
-        pred_slots_q <= '0;
+        enc_count_q <= '0;
+        pred_count_q <= '0;
         act_sum_q <= '0;
         cell_sum_q <= '0;
         if (reading_q == '0) state_q <= EncSlotCount;
       end
       EncSlotCount: begin
         if (one_more_enc) begin
-          enc_slots_q <= enc_slots_q + 16'd1;
+          enc_count_q <= enc_count_q + 16'd1;
           act_sum_q   <= act_sum_q + 32'(w_q[15][15:0]);
           cell_sum_q  <= cell_sum_q + 32'(w_q[15][31:16]);
         end else begin
@@ -275,7 +288,7 @@ module program_loader
       PredSlotCount: begin
         step_q <= '0;
         if (one_more_pred) begin
-          pred_slots_q <= pred_slots_q + 16'd1;
+          pred_count_q <= pred_count_q + 16'd1;
           act_sum_q <= act_sum_q + 32'(w_q[16][15:0]);
           cell_sum_q <= cell_sum_q + 32'(w_q[16][31:16]);
         end else begin
@@ -293,6 +306,8 @@ module program_loader
           valid_o <= 1'b1;
           started_o <= 1'b1;
           program_id_o <= w_q[3];
+          enc_slots_q <= enc_count_q;
+          pred_slots_q <= pred_count_q;
           state_q <= Done;
         end
       end
