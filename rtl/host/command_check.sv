@@ -65,7 +65,7 @@ module command_check
     else if (bad_7) failure_o.detail = 32'd7;
     else if (bad_8) failure_o.detail = 32'd8;
     else if ((decodes || operation == CmdGreedy) && descriptor_i[9][1:0] != '0) failure_o.detail = 32'd9;
-    else if (entry_address[1:0] != '0 || !in_memory(entry_address, {12'd0, entries, 4'd0}, mem_size_i)) begin
+    else if (entry_address[1:0] != '0 || !in_memory({1'b0, entry_address}, {12'd0, entries, 4'd0}, mem_size_i)) begin
       failure_o = '{fault: FaultAddress, unit: UnitHost, detail: entry_address[31:0]};
     end else failure_o = NoFailure;
   end

@@ -88,13 +88,13 @@ module command_stage
   assign stage_reset = rst_i || hold_i;
 
   descriptor_t descriptor;
-  logic clear_marks, mark, accept, store_we, get, got, send_start, send_done, slots_start, slots_done;
+  logic clear_marks, mark, accept, store_we, get, got, send_start, send_done, send_failed, slots_start, slots_done;
   logic load_start, start_start, load_done, end_valid, end_ready, send_entry_valid;
   logic [15:0] store_addr, index, slots_index, end_index;
   logic [31:0] result_bytes;
-  logic [63:0] result_address;
-  logic [EncSlots-1:0] enc_written;
-  logic [PredSlots-1:0] pred_written;
+  logic [64:0] result_address;
+  logic [EncSlots-1:0] enc_written, enc_read;
+  logic [PredSlots-1:0] pred_written, pred_read;
   failure_t entry_failure, slots_failure, load_failure, end_failure;
   entry_t send_entry;
 
@@ -130,6 +130,8 @@ module command_stage
       .accept_o(accept),
       .enc_written_i(enc_written),
       .pred_written_i(pred_written),
+      .enc_read_i(enc_read),
+      .pred_read_i(pred_read),
       .store_we_o(store_we),
       .store_addr_o(store_addr),
       .get_o(get),
@@ -141,6 +143,7 @@ module command_stage
       .result_o(result_address),
       .send_start_o(send_start),
       .send_done_i(send_done),
+      .send_failed_i(send_failed),
       .slots_start_o(slots_start),
       .slots_done_i(slots_done),
       .slots_failure_i(slots_failure),
@@ -179,12 +182,15 @@ module command_stage
       .accept_i(accept),
       .send_start_i(send_start),
       .send_done_o(send_done),
+      .send_failed_o(send_failed),
       .slots_start_i(slots_start),
       .slots_done_o(slots_done),
       .slots_failure_o(slots_failure),
       .slots_index_o(slots_index),
       .enc_written_o(enc_written),
       .pred_written_o(pred_written),
+      .enc_read_o(enc_read),
+      .pred_read_o(pred_read),
       .enc_none_o,
       .pred_none_o,
       .free_all_i(started),

@@ -26,7 +26,7 @@ module completer
     input  logic [ 4:0] log2_i,
     input  logic [31:0] taken_i,  // CPL_HEAD
     output logic [31:0] tail_o,   // CPL_TAIL
-    output logic        full_o,
+    output logic        held_o,   // a completion waits for room
     input  logic [63:0] clock_i,
 
     // Slots.
@@ -93,7 +93,9 @@ module completer
   assign tag_o = head.tag;
   assign failure_o = failure_q;
   assign oldest_clock_o = head.clock;
-  assign full_o = (index_q - taken_i) >= (32'd1 << log2_i);
+  logic full;
+  assign full   = (index_q - taken_i) >= (32'd1 << log2_i);
+  assign held_o = state_q == Room && full;
   logic publish;
   assign publish = state_q == Publish && !purge_i;
   assign pop = publish || purge_i;
@@ -106,12 +108,12 @@ module completer
     return sum[16] ? 16'hFFFF : sum[15:0];
   endfunction
 
-  // A younger command may have lost a slot to an older one's fault.
+  // A younger command may have lost a slot to an older one's fault after it was accepted.
   logic [EncSlots-1:0] lost_enc;
   logic [PredSlots-1:0] lost_pred;
   logic [15:0] lost;
-  assign lost_enc  = head.enc & enc_none_i;
-  assign lost_pred = head.pred & pred_none_i;
+  assign lost_enc  = head.enc_needed & enc_none_i;
+  assign lost_pred = head.pred_needed & pred_none_i;
   always_comb begin
     lost = '0;
     for (int s = int'(PredSlots) - 1; s >= 0; s--) if (lost_pred[s]) lost = 16'(s);
@@ -161,7 +163,7 @@ module completer
       Settle: begin
         if (writer_idle_i) begin
           if (failure_q.fault == FaultNone && (lost_enc != '0 || lost_pred != '0)) begin
-            failure_q <= '{fault: FaultBadSlot, unit: UnitState, detail: 32'(lost)};
+            failure_q <= '{fault: FaultBadSlot, unit: UnitSequencer, detail: 32'(lost)};
           end
           write_failed_q <= 1'b0;
           state_q <= Room;
@@ -169,7 +171,7 @@ module completer
       end
       Room: begin
         clocks_q <= clock_i - head.clock;
-        if (!full_o) state_q <= Word;
+        if (!full) state_q <= Word;
       end
       Word: begin
         if (word_ready_i) begin

@@ -6,7 +6,7 @@ module entry_check
 (
     input descriptor_t         descriptor_i,
     input entry_words_t        entry_i,
-    input logic         [63:0] result_i,         // address of the entry's result
+    input logic         [64:0] result_i,         // address of the entry's result
     input logic         [31:0] result_bytes_i,
     input logic         [31:0] slot_bytes_i,     // of a slot of the command's kind
     input header_t             header_i,
@@ -28,7 +28,8 @@ module entry_check
     output logic     [15:0] enc_slot_o,
     output logic     [15:0] source_o,
     output logic     [15:0] destination_o,
-    output logic            mark_enc_o,
+    output logic            mark_enc_o,          // written
+    output logic            mark_enc_read_o,
     output logic            mark_source_o,
     output logic            mark_destination_o,
     output failure_t        failure_o
@@ -69,20 +70,19 @@ module entry_check
     return '{fault: fault, unit: (fault == FaultAddress) ? UnitHost : UnitSequencer, detail: detail};
   endfunction
 
-  logic [63:0] features, moved;
-  assign features = {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
-  assign moved = {descriptor_i[5], descriptor_i[4]} + 64'(entry_i[2]);
+  // One bit more than addresses have: they do not wrap.
+  logic [64:0] features, moved;
+  assign features = {1'b0, descriptor_i[11], descriptor_i[10]} + 65'(entry_i[1]);
+  assign moved = {1'b0, descriptor_i[5], descriptor_i[4]} + 65'(entry_i[2]);
 
   logic bad_result, bad_features, bad_moved;
   assign bad_result = result_i[1:0] != '0 || !in_memory(result_i, result_bytes_i, mem_size_i);
-  assign bad_features = descriptor_i[10][1:0] != '0 || entry_i[1][1:0] != '0 || !in_memory(
-      features, feature_bytes_i, mem_size_i
-  );
-  assign bad_moved = descriptor_i[4][1:0] != '0 || entry_i[2][1:0] != '0 || !in_memory(moved, slot_bytes_i, mem_size_i);
+  assign bad_features = features[1:0] != '0 || !in_memory(features, feature_bytes_i, mem_size_i);
+  assign bad_moved = moved[1:0] != '0 || !in_memory(moved, slot_bytes_i, mem_size_i);
 
   always_comb begin
     failure_o = NoFailure;
-    {mark_enc_o, mark_source_o, mark_destination_o} = '0;
+    {mark_enc_o, mark_enc_read_o, mark_source_o, mark_destination_o} = '0;
     if (encodes) begin
       mark_enc_o = 1'b1;
       mark_destination_o = greedy;
@@ -97,6 +97,7 @@ module entry_check
       else if (bad_features) failure_o = refuse(FaultAddress, features[31:0]);
       else if (greedy && bad_result) failure_o = refuse(FaultAddress, result_i[31:0]);
     end else if (decodes) begin
+      mark_enc_read_o = !no_joint;
       mark_source_o = kind == KindToken && source_o != destination_o;
       mark_destination_o = 1'b1;
       if (entry_i[0][31:24] != '0 || entry_i[0][20:18] != '0 || reset || kind > KindStart)

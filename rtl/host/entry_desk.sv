@@ -14,7 +14,7 @@ module entry_desk
 
     // The command, until its work is done; and the current program.
     input descriptor_t        descriptor_i,
-    input logic        [63:0] result_i,        // address of the result of the entry in check
+    input logic        [64:0] result_i,        // address of the result of the entry in check
     input logic        [31:0] result_bytes_i,
     input header_t            header_i,
     input logic        [15:0] enc_slots_i,
@@ -35,6 +35,7 @@ module entry_desk
     // Work: entries to the sequencer, or moves of slots.
     input  logic            send_start_i,
     output logic            send_done_o,
+    output logic            send_failed_o,
     input  logic            slots_start_i,
     output logic            slots_done_o,
     output failure_t        slots_failure_o,
@@ -43,6 +44,8 @@ module entry_desk
     // Slots that the command in check writes, and slots that are free; and those to be freed.
     output logic [ EncSlots-1:0] enc_written_o,
     output logic [PredSlots-1:0] pred_written_o,
+    output logic [ EncSlots-1:0] enc_read_o,      // and reads
+    output logic [PredSlots-1:0] pred_read_o,
     output logic [ EncSlots-1:0] enc_none_o,
     output logic [PredSlots-1:0] pred_none_o,
     input  logic                 free_all_i,
@@ -120,7 +123,7 @@ module entry_desk
   // The check.
   logic [15:0] enc_slot, source_slot, destination_slot;
   logic enc_live, enc_free, enc_marked, source_live, source_written, destination_live, destination_marked;
-  logic mark_enc, mark_source, mark_destination, encodes, decodes;
+  logic mark_enc, mark_enc_read, mark_source, mark_destination, encodes, decodes;
   logic [31:0] feature_bytes, slot_bytes;
   assign encodes = descriptor_i[0][7:0] == CmdEncode || descriptor_i[0][7:0] == CmdGreedy;
   assign decodes = descriptor_i[0][7:0] == CmdDecode;
@@ -158,6 +161,7 @@ module entry_desk
       .source_o(source_slot),
       .destination_o(destination_slot),
       .mark_enc_o(mark_enc),
+      .mark_enc_read_o(mark_enc_read),
       .mark_source_o(mark_source),
       .mark_destination_o(mark_destination),
       .failure_o(entry_failure_o)
@@ -186,6 +190,7 @@ module entry_desk
       .destination_marked_o(destination_marked),
       .clear_marks_i,
       .mark_enc_i(mark_i && mark_enc),
+      .mark_enc_read_i(mark_i && mark_enc_read),
       .mark_source_i(mark_i && mark_source),
       .mark_destination_i(mark_i && mark_destination),
       .set_enc_i(set_enc || (accept_i && encodes)),
@@ -199,6 +204,8 @@ module entry_desk
       .drop_pred_i(drop_i ? drop_pred_i : pred_written_o),
       .enc_written_o,
       .pred_written_o,
+      .enc_read_o,
+      .pred_read_o,
       .enc_none_o,
       .pred_none_o
   );
@@ -214,6 +221,7 @@ module entry_desk
       .descriptor_i,
       .header_i,
       .done_o(send_done_o),
+      .failed_o(send_failed_o),
       .get_o(send_get),
       .index_o(send_index),
       .got_i(got_o),

@@ -13,6 +13,7 @@ module entry_sender
     input  descriptor_t descriptor_i,
     input  header_t     header_i,
     output logic        done_o,        // one clock
+    output logic        failed_o,      // at done: an entry had bad features
 
     // Entries.
     output logic                get_o,
@@ -111,6 +112,7 @@ module entry_sender
   assign get_o = (state_q == Idle && start_i) || (state_q == Done && !done_o);
   assign index_o = index_q;
   assign done_o = state_q == Done && (index_q == count || failed_q);
+  assign failed_o = failed_q;
   assign read_valid_o = state_q == Request;
   assign read_o.addr = {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
   assign read_o.words = 27'(loaded_units) * 27'(Cols / 4);
@@ -194,7 +196,7 @@ module entry_sender
       Padding: if (job_done_i) state_q <= Send;
       Send: begin
         if (entry_ready_i) begin
-          if (encodes) bank_q <= ~bank_q;
+          if (encodes && !failed_q) bank_q <= ~bank_q;  // one that failed is not run: its bank is still free
           index_q  <= index_q + 16'd1;
           result_q <= result_q + 64'(descriptor_i[9]);
           state_q  <= Done;

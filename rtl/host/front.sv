@@ -2,7 +2,8 @@
 // F stage: takes commands off the ring one by one, checks each, and has it done: by the entry sender, the slot commands, or the program loader.
 //
 // While a command's entries compute, the next one is fetched, checked and prepared. Commands other than ENCODE, DECODE, GREEDY and NOP wait
-// until nothing is on its way. Every command ends with a last entry through the sequencer, so that completions keep the order.
+// until nothing is on its way, and so does whatever comes behind a command whose features were bad: its slots are free by then. Every command
+// ends with a last entry through the sequencer, so that completions keep the order.
 module front
   import gharial_pkg::*;
   import gharial_config_pkg::*;
@@ -46,10 +47,12 @@ module front
 
     // Slot table.
     output logic                 clear_marks_o,
-    output logic                 mark_o,         // the entry in check
-    output logic                 accept_o,       // the entry's slots become what the command makes them
+    output logic                 mark_o,          // the entry in check
+    output logic                 accept_o,        // the entry's slots become what the command makes them
     input  logic [ EncSlots-1:0] enc_written_i,
     input  logic [PredSlots-1:0] pred_written_i,
+    input  logic [ EncSlots-1:0] enc_read_i,
+    input  logic [PredSlots-1:0] pred_read_i,
 
     // Entry store and its check.
     output logic            store_we_o,
@@ -62,9 +65,10 @@ module front
     // Who does the rest.
     output descriptor_t        descriptor_o,
     output logic        [31:0] result_bytes_o,
-    output logic        [63:0] result_o,         // address of the entry's result
+    output logic        [64:0] result_o,         // address of the entry's result, and a bit more
     output logic               send_start_o,
     input  logic               send_done_i,
+    input  logic               send_failed_i,    // then: the features were bad
     output logic               slots_start_o,
     input  logic               slots_done_i,
     input  failure_t           slots_failure_i,
@@ -95,6 +99,7 @@ module front
     AcceptGet,
     AcceptEntry,
     Send,
+    Failed,
     Slots,
     Program,
     End
@@ -103,7 +108,8 @@ module front
   state_e state_q;
   descriptor_t descriptor_q;
   logic [31:0] head_q, crc_q;
-  logic [63:0] clock_q, result_q;
+  logic [63:0] clock_q;
+  logic [64:0] result_q;
   logic [15:0] index_q, words_q, count;
   logic [7:0] operation;
   failure_t failure_q, command_failure;
@@ -145,9 +151,9 @@ module front
   assign accept_o = state_q == AcceptEntry && got_i;
   assign get_o = (state_q == CheckGet || state_q == AcceptGet) && index_q != count;
 
-  // What a failure of the command frees: where it moves state by itself, nothing but RESTORE's slots.
+  // What is free after a failure or a soft reset: a command's destinations. Slot commands mark them as if they were of the prediction network.
   logic drops, on_prediction;
-  assign drops = accepted_q && (streams || operation == CmdRestore);
+  assign drops = accepted_q && operation != CmdSave;
   assign on_prediction = descriptor_q[0][8+FlagPrediction];
   assign command_valid_o = state_q == Register;
   always_comb begin
@@ -156,11 +162,15 @@ module front
         irq: descriptor_q[0][8+FlagInterrupt] && !garbled_q,
         clock: clock_q,
         enc: '0,
-        pred: '0
+        pred: '0,
+        enc_needed: '0,
+        pred_needed: '0
     };
     if (drops && streams) command_o.enc = enc_written_i;
     if (drops && moves && !on_prediction) command_o.enc = pred_written_i[EncSlots-1:0];
     if (drops && (streams || on_prediction)) command_o.pred = pred_written_i;
+    if (drops && streams) command_o.enc_needed = enc_written_i | enc_read_i;
+    if (drops && streams) command_o.pred_needed = pred_written_i | pred_read_i;
   end
 
   assign end_valid_o = state_q == End;
@@ -182,6 +192,7 @@ module front
         words_q <= '0;
         index_q <= '0;
         accepted_q <= 1'b0;
+        garbled_q <= 1'b1;
         if (run_i && overrun) begin
           halt_o <= 1'b1;
           failure_q <= '{fault: FaultRingOverrun, unit: UnitHost, detail: tail_i};
@@ -209,7 +220,7 @@ module front
       end
       Check: begin
         words_q   <= '0;
-        result_q  <= {descriptor_q[5], descriptor_q[4]};
+        result_q  <= {1'b0, descriptor_q[5], descriptor_q[4]};
         failure_q <= command_failure;
         garbled_q <= command_failure.fault == FaultChecksum;
         if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
@@ -254,7 +265,7 @@ module front
       CheckEntry: begin
         if (got_i) begin
           index_q  <= index_q + 16'd1;
-          result_q <= result_q + 64'(descriptor_q[9]);
+          result_q <= result_q + 65'(descriptor_q[9]);
           state_q  <= CheckGet;
           if (entry_failure_i.fault != FaultNone) begin
             failure_q <= entry_failure_i;
@@ -288,7 +299,8 @@ module front
           end
         end
       end
-      Send: if (send_done_i) state_q <= Wait;
+      Send: if (send_done_i) state_q <= send_failed_i ? Failed : Wait;
+      Failed: if (empty_i) state_q <= Wait;
       Slots: begin
         if (slots_done_i) begin
           failure_q <= slots_failure_i;

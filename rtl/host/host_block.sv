@@ -103,7 +103,7 @@ module host_block
   logic [15:0] enc_slots, pred_slots;
 
   // Rings and commands on their way.
-  logic run, front_halt, front_busy, completer_halt, completer_empty, completions_full, completion_irq;
+  logic run, front_halt, front_busy, completer_halt, completer_empty, completions_held, completion_irq;
   logic [63:0] clock, command_base, completion_base, oldest_clock;
   logic [4:0] command_log2, completion_log2;
   logic [31:0] command_tail, command_head, completion_head, completion_tail, oldest_tag;
@@ -169,13 +169,14 @@ module host_block
       .completer_empty_i(completer_empty),
       .oldest_clock_i(oldest_clock),
       .oldest_tag_i(oldest_tag),
+      .front_tag_i(command.tag),
       .instruction_i,
       .bus_idle_i(reader_idle && writer_idle),
       .hold_o(hold),
       .purge_o(purge),
       .drop_pending_o(drop_pending),
       .reset_o(reset),
-      .completions_full_i(completions_full),
+      .held_back_i(completions_held && (threads_idle_i || done_valid_i)),
       .matrix_active_i,
       .matrix_blocked_i,
       .thread_waits_i,
@@ -330,7 +331,7 @@ module host_block
       .log2_i(completion_log2),
       .taken_i(completion_head),
       .tail_o(completion_tail),
-      .full_o(completions_full),
+      .held_o(completions_held),
       .clock_i(clock),
       .enc_none_i(enc_none),
       .pred_none_i(pred_none),

@@ -61,6 +61,7 @@ module host_control
     input logic        completer_empty_i,  // no command is on its way
     input logic [63:0] oldest_clock_i,
     input logic [31:0] oldest_tag_i,
+    input logic [31:0] front_tag_i,
     input logic [31:0] instruction_i,      // where the threads are
 
     // Soft reset.
@@ -71,7 +72,7 @@ module host_control
     output logic reset_o,
 
     // Counters.
-    input  logic        completions_full_i,
+    input  logic        held_back_i,       // a completion waits for room in the ring, and all else for it
     input  logic        matrix_active_i,
     input  logic        matrix_blocked_i,
     input  logic        thread_waits_i,
@@ -92,7 +93,7 @@ module host_control
   assign halt = front_halt_i || completer_halt_i || watchdog_halt;
   always_comb begin
     halt_failure = '{fault: FaultWatchdog, unit: UnitSequencer, detail: instruction_i};
-    halt_tag = oldest_tag_i;
+    halt_tag = completer_empty_i ? front_tag_i : oldest_tag_i;
     if (completer_halt_i) halt_failure = completer_failure_i;
     else if (front_halt_i) begin
       halt_failure = front_failure_i;
@@ -170,7 +171,7 @@ module host_control
       .enable_i(enabled),
       .latch_i(latch),
       .active_i(matrix_active_i),
-      .backpressure_i(matrix_blocked_i || (completions_full_i && threads_idle_i && !completer_empty_i)),
+      .backpressure_i(matrix_blocked_i || held_back_i),
       .weights_i(1'b0),
       .dependency_i(thread_waits_i || !threads_idle_i),
       .loading_i(busy),

@@ -22,6 +22,7 @@ module slot_table #(
     // Marks of an entry.
     input logic clear_marks_i,
     input logic mark_enc_i,
+    input logic mark_enc_read_i,
     input logic mark_source_i,
     input logic mark_destination_i,
 
@@ -38,13 +39,15 @@ module slot_table #(
 
     output logic [ EncSlots-1:0] enc_written_o,   // of the command in check
     output logic [PredSlots-1:0] pred_written_o,
+    output logic [ EncSlots-1:0] enc_read_o,
+    output logic [PredSlots-1:0] pred_read_o,
     output logic [ EncSlots-1:0] enc_none_o,      // free slots
     output logic [PredSlots-1:0] pred_none_o
 );
   localparam int unsigned EncW = $clog2(EncSlots);
   localparam int unsigned PredW = $clog2(PredSlots);
 
-  logic [EncSlots-1:0] enc_live_q, enc_ended_q, enc_mark_q;
+  logic [EncSlots-1:0] enc_live_q, enc_ended_q, enc_mark_q, enc_read_q;
   logic [PredSlots-1:0] pred_live_q, read_q, written_q;
   logic [EncW-1:0] enc;
   logic [PredW-1:0] source, destination;
@@ -61,15 +64,19 @@ module slot_table #(
   assign destination_marked_o = written_q[destination] || read_q[destination];
   assign enc_written_o = enc_mark_q;
   assign pred_written_o = written_q;
+  assign enc_read_o = enc_read_q;
+  assign pred_read_o = read_q;
   assign enc_none_o = ~(enc_live_q | enc_ended_q);
   assign pred_none_o = ~pred_live_q;
 
   always_ff @(posedge clk_i) begin
     if (mark_enc_i) enc_mark_q[enc] <= 1'b1;
+    if (mark_enc_read_i) enc_read_q[enc] <= 1'b1;
     if (mark_source_i) read_q[source] <= 1'b1;
     if (mark_destination_i) written_q[destination] <= 1'b1;
     if (clear_marks_i) begin
       enc_mark_q <= '0;
+      enc_read_q <= '0;
       read_q <= '0;
       written_q <= '0;
     end

@@ -38,6 +38,8 @@ package host_pkg;
     logic [63:0] clock;  // when its descriptor was fetched
     logic [EncSlots-1:0] enc;  // destination slots, of an accepted one
     logic [PredSlots-1:0] pred;
+    logic [EncSlots-1:0] enc_needed;  // ENCODE, DECODE, GREEDY: slots that must not be free at its end
+    logic [PredSlots-1:0] pred_needed;
   } command_t;
 
   // A request for words of the device memory, and a word to be written there.
@@ -73,8 +75,8 @@ package host_pkg;
   endfunction
 
   // Whether bytes from an address on lie in the device memory.
-  function automatic logic in_memory(input logic [63:0] address, input logic [31:0] bytes, input logic [63:0] size);
-    return 65'(address) + 65'(bytes) <= 65'(size);
+  function automatic logic in_memory(input logic [64:0] address, input logic [31:0] bytes, input logic [63:0] size);
+    return 66'(address) + 66'(bytes) <= 66'(size);
   endfunction
 
 endpackage
