@@ -75,7 +75,7 @@ def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
         seen[outcome(tmp_path / "m.pt", bytes(data))] += 1
     # The trials must reach several checks, and a few changes fall into padding.
     assert len(seen) > 8, seen
-    assert sum(seen.values()) == 600
+    assert sum(seen.values()) == 300
 
 
 def test_truncations(tmp_path: Path, seed: int) -> None:
