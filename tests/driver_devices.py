@@ -87,3 +87,10 @@ def greedy_run(driver: Driver, streams: list[list[np.ndarray]], slots: list[int]
 
 def stream(seed: int, steps: int) -> list[np.ndarray]:
     return features(seed, steps, SMALL.stack, COUNT)
+
+
+def two_streams(driver: Driver, steps: int = 3) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Streams on slots 0 and 1, some steps into them."""
+    a, b = stream(6, 8), stream(7, 8)
+    greedy_run(driver, [a[:steps], b[:steps]], [0, 1])
+    return a, b

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from driver_cases import LONG, SOON
-from driver_devices import CAP, OPENERS, emulated, greedy_run, program, stream
+from driver_devices import CAP, OPENERS, emulated, greedy_run, program, stream, two_streams
 
 from gharial.devices.base import Device
 from gharial.driver import Driver, GreedyEntry
@@ -21,13 +20,6 @@ from gharial.program import Program
 @pytest.fixture(params=OPENERS)
 def opener(request: pytest.FixtureRequest) -> Callable[[Program], Device]:
     return OPENERS[request.param]
-
-
-def two_streams(driver: Driver, steps: int = 3) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Streams on slots 0 and 1, some steps into them."""
-    a, b = stream(6, 8), stream(7, 8)
-    greedy_run(driver, [a[:steps], b[:steps]], [0, 1])
-    return a, b
 
 
 @pytest.mark.parametrize("fault", [Fault.BUS_READ, Fault.BUS_WRITE, Fault.WATCHDOG])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from driver_devices import CAP, greedy_run, program, stream, two_streams
 from rtl_device import LONG, open_rtl
-from test_driver_devices import CAP, greedy_run, program, stream, two_streams
 
 from gharial.devices.emulator import open_emulator
 from gharial.devices.verilator import VerilatorDevice
