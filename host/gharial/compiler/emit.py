@@ -133,8 +133,8 @@ class SectionEmitter:
         post = target.post if op.last else Post.NONE
         cell = post == Post.CELL
         final = cell and self.steps - 1 in op.last
-        # What an entry lacks writes nothing; only a part that finishes none but later vectors can be left out.
-        later = bool(op.last) and min(op.last) > 0
+        # What an entry lacks writes nothing; a part of none but later vectors can be left out.
+        later = v0 > 0
         for v in sorted(op.last):
             self.trace.append({"section": self.name, "instruction": len(self.code), "vector": v, "layer": op.layer})
         self.code.append(

@@ -77,6 +77,13 @@ def encode_ops(network: Network, dims: ModelDims, config: Config, shared: bool) 
 
         if shared:
             region = (layer.name, len(vectors))
+            if x_first and not config.in_memory:
+                # On chip a tile costs nothing to read again: a later vector's x fills the wait for the h before it.
+                for v in vectors:
+                    section.add(layer, x_part, [v], [v], [], x_reads([v]), region)
+                    section.add(layer, h_part, [v], [], [v], h_reads(v), region)
+                below = layer.name
+                continue
             if x_first:
                 section.add(layer, x_part, vectors, vectors, [], x_reads(vectors), region)
                 rest = vectors
