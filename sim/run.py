@@ -8,20 +8,18 @@ Exit codes: 0 all passed, 1 one failed, 2 usage or a tool is missing.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from scripts.rtl import sources, tools
 from scripts.rtl.tools import BUILD, ROOT
 
 from sim import benches
 from sim.benches import Run
+from sim.runtime import alone
 
 # Only ports are visible to cocotb: with every signal visible, as its runner has it, Verilator can optimise little.
 VISIBLE = """\
@@ -49,15 +47,6 @@ def needs(waves: bool = False) -> str | None:
     return problem
 
 
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keeps other processes out of a build folder meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _literal(value: int | str) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
@@ -79,12 +68,13 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
     from cocotb_tools.runner import Verilator, VerilatorControlFile
 
     class PortsOnly(Verilator):
-        """The runner without --public-flat-rw."""
+        """The runner without --public-flat-rw, and with objects that benches share."""
 
         def _build_command(self) -> list[list[str]]:
-            commands = super()._build_command()
-            commands[0].remove("--public-flat-rw")
-            return commands
+            verilate, compile_all = super()._build_command()
+            verilate.remove("--public-flat-rw")
+            share = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "sim.runtime", str(self.build_dir)]
+            return [verilate, share, compile_all]
 
     folder = BUILD / "sim" / (run.name.replace("/", "-") + ("-waves" if waves else ""))
     with alone(folder):
