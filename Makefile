@@ -10,7 +10,7 @@ TEST_PROCESSES ?= 2
 .PHONY: help demo test lint bench sim synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth
 
 help:
-	@echo "make demo       transcribe the example recordings on the emulated device"
+	@echo "make demo       transcribe the example recordings on the emulated device, and one on the RTL"
 	@echo "make test       run the tests"
 	@echo "make lint       check style, types and the tree"
 	@echo "make bench      measure speed and accuracy"
@@ -24,7 +24,7 @@ setup-run setup-test setup-lint setup-sim setup-synth: setup-%:
 		"get it with: apt-get install python3 python3-venv python3-dev" >&2; exit 2; }
 	@$(PYTHON) scripts/setup.py $*
 
-demo: setup-run
+demo: setup-sim
 	@$(VENV_PYTHON) scripts/demo.py
 
 test: setup-test
@@ -41,6 +41,8 @@ lint: setup-lint
 bench: setup-test
 	@$(VENV_PYTHON) scripts/bench.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_speed.py
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_traces
+	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Transcribe the shipped recordings on the emulated device, and say how well it went."""
+"""Transcribe the shipped recordings on the emulated device, and one of them on the RTL, and say how well it went."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ import jiwer
 
 import gharial
 from gharial.bench.manifest import Utterance, read_set
+from gharial.bench.rtl import bench_rtl
 from gharial.bench.words import word_count, word_errors
+from gharial.cli import terminal
+
+RTL_CONFIG = "ecp5-85f"
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 
@@ -52,6 +56,27 @@ def table(utterances: Sequence[Utterance], transcripts: Sequence[gharial.Transcr
     return lines
 
 
+def on_the_rtl(utterance: Utterance) -> list[str]:
+    """Decode a recording on the RTL in simulation; lines on how that went.
+
+    Raises:
+        GharialError: the RTL gives another result than the emulator, or cannot be simulated here.
+    """
+    found = bench_rtl(RTL_CONFIG, recording=utterance.path, note=terminal.note)
+    cycles = found["cycles"]
+    stalls = ", ".join(f"{100 * clocks / cycles:.1f} % {cause}" for cause, clocks in found["stalls"].items() if clocks)
+    return [
+        f"The hardware itself: {utterance.name} on the RTL of {RTL_CONFIG}, simulated clock by clock.",
+        "",
+        f"  said              {utterance.transcript}",
+        f"  transcript        {found['text']}",
+        f"  clocks            {cycles:,} for {found['n_encode']} encoder steps, {found['n_pred']} prediction steps, "
+        f"{found['n_joint']} joints",
+        f"  utilisation       {100 * found['utilisation']:.1f} % of the array's products are the model's ({stalls})",
+        "  result            equal to the emulator's: every token, logit and log-sum-exp",
+    ]
+
+
 def main() -> int:
     utterances = read_set(Path(str(files("gharial"))) / "data" / "recordings")
     print("Twelve recordings, the shipped demo model compiled to int8, the device emulated bit for bit on this CPU;")
@@ -78,8 +103,9 @@ def main() -> int:
   device            {device.name} ({device.kind})
   configuration     {config.name}: {config.rows} x {config.cols} products a cycle, stands for {config.stands_for}
   model             {program.manifest["model"]["name"]}, {program.manifest["model"]["parameters"]:,} parameters
-
-Your own recording:   .venv/bin/gharial transcribe talk.wav""")
+""")
+    print("\n".join(on_the_rtl(utterances[0])))
+    print("\nYour own recording:   .venv/bin/gharial transcribe talk.wav")
     return 0
 
 

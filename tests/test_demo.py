@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 from recordings import FOLDER
+from rtl_device import needed
 
 from gharial.bench.words import word_errors
+from gharial.errors import GharialError
 from gharial.recognise import load
 
 
@@ -36,6 +39,7 @@ def test_wrong_words_are_marked(demo: ModuleType, said: str, heard: str, text: s
 
 
 def test_the_table_is_what_the_device_says(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    needed()
     assert demo.main() == 0
     out = capsys.readouterr().out
     entries = json.loads((FOLDER / "manifest.json").read_text())
@@ -53,3 +57,18 @@ def test_the_table_is_what_the_device_says(demo: ModuleType, capsys: pytest.Capt
     assert 0 < errors < words / 2
     assert "times real time" in out
     assert "emulated" in out and "emulator:ecp5-85f" in out
+    with load() as recogniser:
+        text = recogniser.transcribe(FOLDER / entries[0]["files"][0]["fname"]).text
+    assert re.search(rf"transcript +{text}$", out, re.MULTILINE) and text
+    assert re.search(r"clocks +\d+,\d+ for \d+ encoder steps", out)
+    assert re.search(r"utilisation +9\d\.\d %", out)
+    assert "equal to the emulator's" in out
+
+
+def test_an_rtl_that_differs_fails_the_demo(demo: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs(*_: object, **__: object) -> None:
+        raise GharialError("encoder step 3: tokens [1] of the RTL, [2] of the emulator")
+
+    monkeypatch.setattr(demo, "bench_rtl", differs)
+    with pytest.raises(GharialError, match="encoder step 3"):
+        demo.main()

@@ -28,6 +28,7 @@ from gharial.isa.commands import Kind, Mode
 from gharial.isa.configs import config
 from gharial.model import compile_model, demo_model
 from gharial.program import Program
+from gharial.recognise import load
 from gharial.trace import first_difference, tensors, trace_recording
 
 CONFIGS = ("tiny", "ecp5-85f")
@@ -159,9 +160,14 @@ def test_bench(cli: Run, name: str) -> None:
     missing = next(layer for layer in found["layers"] if layer["name"] == "encoder.pre_rnn.0")["runs"] % 2
     assert whole - missing * 110_592 == found["useful_macs"]  # the last step may have one feature vector
     ratio = found["useful_macs"] / found["array_macs_per_cycle"] / found["cycles"]
-    assert found["utilisation"] == pytest.approx(ratio) and found["utilisation"] >= 0.85
-    assert found["encode_utilisation"] >= 0.85
+    assert found["utilisation"] == pytest.approx(ratio)
+    least = {"tiny": 0.85, "ecp5-85f": 0.90}[name]
+    assert found["utilisation"] >= least and found["encode_utilisation"] >= least
     assert found["checked_against_emulator"] is True
+    again = json.loads(cli("bench", "rtl", "--config", name, "--audio", SHORT, "--json").out)
+    assert again["cycles"] == found["cycles"], "clocks do not depend on how busy this machine is"
+    with load() as recogniser:
+        assert found["text"] == recogniser.transcribe(SHORT).text
 
 
 def test_bench_in_words(cli: Run) -> None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from gharial.isa.instructions import Opcode
 from gharial.program import Program
+from gharial.program.code import Instruction, decode
 
 _GATES = 4
 
@@ -23,8 +24,8 @@ class Product:
         encoder: whether it is part of an encoder step.
         runs: how often it ran.
         macs: multiply-accumulates of all runs, from the shapes, without padding.
-        array_cycles: clocks that the array multiplies for them: with padding, and with the inputs of feature vectors
-            that a last step does not have.
+        array_cycles: clocks that the array multiplies for them: with padding, and with feature vectors that a last
+            step does not have where an instruction takes them along.
     """
 
     name: str
@@ -51,19 +52,35 @@ def products(program: Program, steps: Sequence[np.ndarray], predictions: int, jo
         "joint_pred": predictions,
         "logits": joints,
     }
-    places = len(steps) * program.header["vectors"]
+    clocks = _array_cycles(program, [len(step) for step in steps], predictions, joints)
     found = []
     for name, layer in program.layers.items():
         if "parts" in layer:
             group = name.rpartition(".")[0] or name
             encoder = group.startswith("encoder.") or group == "joint_enc"
-            of_inputs = places if group == "encoder.pre_rnn" else runs[group]
-            found.append(_product(name, encoder, layer, runs[group], of_inputs, program.config.cols))
+            rows = layer["units"] * (_GATES if layer["kind"] == "lstm" else 1)
+            columns = sum(part["columns"] for part in layer["parts"])
+            count = runs[group]
+            found.append(Product(name, encoder, count, count * rows * columns, clocks[name]))
     return found
 
 
-def _product(name: str, encoder: bool, layer: dict[str, Any], runs: int, of_inputs: int, cols: int) -> Product:
-    rows = layer["units"] * (_GATES if layer["kind"] == "lstm" else 1)
-    columns = sum(part["columns"] for part in layer["parts"])
-    tiles = sum(part["padded"] // cols * (of_inputs if part["input"] == "x" else runs) for part in layer["parts"])
-    return Product(name, encoder, runs, runs * rows * columns, layer["row_groups"] * tiles)
+def _array_cycles(program: Program, vectors: Sequence[int], predictions: int, joints: int) -> dict[str, int]:
+    """Clocks of the array by layer, from the instructions that run."""
+    owner = {
+        part["tile"]: name for name, layer in program.layers.items() for part in layer.get("parts", ())
+    }  # a part begins at a tile of its own
+    clocks = dict.fromkeys(owner.values(), 0)
+    sections = decode(program)
+    for instruction in sections["encode"]:
+        _count(clocks, owner, instruction, sum(instruction.runs(count) for count in vectors))
+    for section, times in (("predict", predictions), ("joint", joints)):
+        for instruction in sections[section]:
+            _count(clocks, owner, instruction, times)
+    return clocks
+
+
+def _count(clocks: dict[str, int], owner: Mapping[int, str], instruction: Instruction, times: int) -> None:
+    if instruction.opcode == Opcode.MATVEC:
+        tiles = instruction["row_groups"] * instruction["col_tiles"]
+        clocks[owner[instruction["tile"]]] += times * tiles * instruction.vectors

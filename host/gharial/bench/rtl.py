@@ -22,7 +22,7 @@ from gharial.driver.registers import Counters
 from gharial.errors import GharialError
 from gharial.features import quantise_features
 from gharial.isa.configs import Config
-from gharial.model import demo_model, front_end, open_model
+from gharial.model import demo_model, front_end, open_model, vocabulary
 from gharial.program import Program
 
 TIMEOUT = 600.0
@@ -63,7 +63,7 @@ def bench_rtl(
         progress, note: as in `open_model`.
 
     Returns:
-        config, model, batch, workload; n_encode, n_pred, n_joint; cycles, useful_macs, array_macs_per_cycle,
+        config, model, batch, workload, text; n_encode, n_pred, n_joint; cycles, useful_macs, array_macs_per_cycle,
         utilisation; encode_cycles, encode_utilisation; active and stalls {cause: clocks}, which add up to cycles;
         layers [{name, runs, macs, array_cycles}]; checked_against_emulator.
 
@@ -88,13 +88,15 @@ def bench_rtl(
         encoding = driver.counters().since(counted.before)
     made = products(program, steps, found.predictions, found.joints)
     name = Path(demo_model() if model is None else model).name
-    return _summary(program.config, name, path.name, len(steps), found, spent, encoding, made)
+    text = vocabulary(program).text(token for tokens, *_ in found.steps for token in tokens)
+    return _summary(program.config, name, path.name, text, len(steps), found, spent, encoding, made)
 
 
 def _summary(
     config: Config,
     model: str,
     recording: str,
+    text: str,
     steps: int,
     decoded: Decoded,
     spent: Counters,
@@ -113,6 +115,7 @@ def _summary(
         "model": model.removesuffix(".hw.pt").removesuffix(".gprog"),
         "batch": 1,
         "workload": f"greedy decoding of one utterance, {recording}",
+        "text": text,
         "n_encode": steps,
         "n_joint": decoded.joints,
         "n_pred": decoded.predictions,
@@ -148,7 +151,7 @@ def _driver(program: Program, device: str) -> tuple[Driver, CountedDevice]:
 
 def _greedy(driver: Driver, steps: Sequence[np.ndarray]) -> Decoded:
     tickets = [driver.greedy([GreedyEntry(0, step, n & 1, reset=n == 0, prediction=0)]) for n, step in enumerate(steps)]
-    driver.wait_all()
+    # One after the other, as a live host does: what is left to be taken at the end is the last completion alone.
     results = [ticket.result()[0] for ticket in tickets]
     return Decoded(
         [(r.tokens.tolist(), r.logits.tolist(), r.lse.tolist()) for r in results],
@@ -159,7 +162,6 @@ def _greedy(driver: Driver, steps: Sequence[np.ndarray]) -> Decoded:
 
 def _encode(driver: Driver, steps: Sequence[np.ndarray]) -> None:
     tickets = [driver.encode([EncodeEntry(0, step, n & 1, reset=n == 0)]) for n, step in enumerate(steps)]
-    driver.wait_all()
     for ticket in tickets:
         ticket.result()
 

@@ -112,6 +112,7 @@ def run_rtl(args: argparse.Namespace) -> int:
         return 0
     cycles = found["cycles"]
     terminal.emit(f"{found['config']}, {found['model']}: {found['workload']}")
+    terminal.emit(f"  text         {found['text']}")
     terminal.emit(f"  {found['n_encode']} encoder steps, {found['n_pred']} prediction steps, {found['n_joint']} joints")
     terminal.emit(f"  clocks       {cycles:>9,}")
     rows = {"multiplying": found["active"], **found["stalls"]}
