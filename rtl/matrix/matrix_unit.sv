@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix unit: Rows x Cols products a clock between a weight tile and an activation unit, summed over the columns and, per vector, over a row group's column tiles.
-// Contract and latency: docs/architecture.md.
+// Contract and latency: docs/blocks/matrix_unit.md.
 module matrix_unit
   import gharial_pkg::mat_job_t;
   import gharial_pkg::ActAddrW;

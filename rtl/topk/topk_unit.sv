@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logits of the last joints, their maximum as they come, and on request one scan: log-sum-exp and the largest k in order.
-// Contract: docs/architecture.md. Who asks for a scan lets no third joint write logits before that scan is done.
+// Contract: docs/blocks/topk_unit.md. Who asks for a scan lets no third joint write logits before that scan is done.
 module topk_unit
   import gharial_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finishes the matrix unit's results, one unit of four rows a clock: requantises, adds to the sums, applies the post-operation and writes
-// where its output belongs. Contract, and the clock of each stage: docs/architecture.md. Nothing after the walk ever waits.
+// where its output belongs. Contract, and the clock of each stage: docs/blocks/vector_unit.md. Nothing after the walk ever waits.
 //
 // Signals that change their meaning from clock to clock carry the number of their clock, 0 being the one in which a result is taken.
 module vector_unit

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MIN_CLOCKS = 16  # of a job (docs/architecture.md)
+MIN_CLOCKS = 16  # of a job (docs/blocks/matrix_unit.md)
 SPACING = 4  # clocks between results of one place in their row group, from two jobs
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix unit against plain sums of products; its clocks against docs/architecture.md."""
+"""Matrix unit against plain sums of products; its clocks against docs/blocks/matrix_unit.md."""
 
 from __future__ import annotations
 

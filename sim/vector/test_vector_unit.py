@@ -20,7 +20,7 @@ from sim.vector.jobs import Expected, Job, Machine
 
 POSTS = list(Post)
 CELL_UNITS = 1024
-# Clocks from a job's last result to its report: docs/architecture.md.
+# Clocks from a job's last result to its report: docs/blocks/vector_unit.md.
 RETIRE = {Post.NONE: 10, Post.LOGIT: 10, Post.I16: 11, Post.CELL: 31, Post.I8: 32}
 SECOND_RETIRE = 32
 GUARD_CLOCKS = 12  # two CELL jobs on the same cells are at least so far apart
