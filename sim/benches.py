@@ -23,7 +23,7 @@ class Run:
     bench: str
     folder: Path
     top: str
-    module: str
+    modules: tuple[str, ...]
     config: str
     variant: str = ""
     parameters: Mapping[str, int | str] = field(default_factory=dict)
@@ -60,11 +60,13 @@ def _read(file: Path) -> Iterator[Run]:
 
 
 def _run(folder: Path, name: str, entry: Mapping[str, Any], config: str, variant: str, own: Mapping[str, Any]) -> Run:
+    modules = entry.get("module", f"test_{name}")
+    modules = [modules] if isinstance(modules, str) else modules
     return Run(
         bench=name,
         folder=folder,
         top=entry.get("top", name),
-        module=f"sim.{folder.name}.{entry.get('module', 'test_' + name)}",
+        modules=tuple(f"sim.{folder.name}.{module}" for module in modules),
         config=config,
         variant=variant,
         parameters={**entry.get("parameters", {}), **own},

@@ -107,7 +107,7 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
         try:
             results = runner.test(
                 hdl_toplevel=run.top,
-                test_module=run.module,
+                test_module=list(run.modules),
                 build_dir=folder,
                 seed=os.environ["GHARIAL_SEED"],
                 waves=waves,

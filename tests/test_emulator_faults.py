@@ -236,7 +236,7 @@ def test_bus_errors(host: Host) -> None:
         (Operation.ENCODE, encode, {}, Fault.BUS_READ, features + 4, (1, features)),
         (Operation.ENCODE, encode, {}, Fault.BUS_READ, host.entry_address + 16, (0, host.entry_address)),
         (Operation.DECODE, joint, {"k": 1}, Fault.BUS_WRITE, host.result_address, (0, host.result_address)),
-        (Operation.SAVE, save, {}, Fault.BUS_WRITE, host.result_address + 2048, (1, host.result_address + 2048)),
+        (Operation.SAVE, save, {}, Fault.BUS_WRITE, host.result_address + 2048, (0, host.result_address + 2048)),
         (Operation.RESTORE, save, {}, Fault.BUS_READ, host.result_address + 2048, (1, host.result_address + 2048)),
         (Operation.LOAD, b"", {"address": STAGING, "bytes": 64, "space": 2}, Fault.BUS_READ, STAGING, (0, STAGING)),
     ]

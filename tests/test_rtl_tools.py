@@ -35,14 +35,16 @@ def test_bench_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         'variants = { a = { V = 1 }, b = { V = "x" } }\n'
     )
     plain, *wide = benches.runs()
-    assert (plain.name, plain.top, plain.module, plain.parameters) == (
+    assert (plain.name, plain.top, plain.modules, plain.parameters) == (
         "plain/tiny",
         "plain",
-        "sim.adders.test_plain",
+        ("sim.adders.test_plain",),
         {},
     )
     assert [run.name for run in wide] == ["wide/tiny/a", "wide/tiny/b", "wide/u50/a", "wide/u50/b"]
     assert wide[1].parameters == {"W": 9, "V": "x"} and wide[1].top == "adder"
+    file.write_text('[plain]\nmodule = ["test_a", "test_b"]\n')
+    assert benches.runs()[0].modules == ("sim.adders.test_a", "sim.adders.test_b")
     file.write_text("[plain]\ntops = 1\n")
     with pytest.raises(ValueError, match="tops"):
         benches.runs()

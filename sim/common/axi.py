@@ -123,12 +123,17 @@ class Fault:
     count: int
     response: AxiResp
     times: int
+    after: int
 
     def hits(self, writes: bool, address: int) -> bool:
         """Whether this access fails; then it is used up, once."""
-        hit = self.times > 0 and writes == self.writes and self.address <= address < self.address + self.count
-        self.times -= hit
-        return hit
+        if not self.times or writes != self.writes or not self.address <= address < self.address + self.count:
+            return False
+        if self.after:
+            self.after -= 1
+            return False
+        self.times -= 1
+        return True
 
 
 @dataclass
@@ -138,6 +143,20 @@ class Record:
     bursts: list[tuple[int, int]] = field(default_factory=list)  # address, words
     writes: list[tuple[int, int]] = field(default_factory=list)  # address, word; also those with an error response
     failed: list[tuple[bool, int]] = field(default_factory=list)  # writes, address
+
+
+def pauses(channel: Any, rng: np.random.Generator, share: float, length: float = 1.0) -> Any:
+    """Let a channel pause now and then from now on: geometric lengths, of pauses and of what lies between. The task."""
+    between = max(length * (1 - share) / share, 1.0)
+
+    async def run() -> None:
+        while True:
+            channel.pause = False
+            await Timer(int(rng.geometric(1 / between)) * PERIOD_NS, "ns")
+            channel.pause = True
+            await Timer(int(rng.geometric(1 / length)) * PERIOD_NS, "ns")
+
+    return cocotb.start_soon(run())
 
 
 class AxiMemory:
@@ -182,14 +201,27 @@ class AxiMemory:
         for place, channel in self._channels:
             channel.pause = False
             if pace.pause[place]:
-                self._pausing.append(cocotb.start_soon(self._pauses(channel, pace.pause[place], pace.length)))
+                self._pausing.append(pauses(channel, self.rng, pace.pause[place], pace.length))
 
-    def fail(self, writes: bool, address: int, count: int = WORD, response: AxiResp = AxiResp.SLVERR, times: int = 1):
-        """Let the next `times` words read from, or written to, `count` bytes from the address on have that response.
+    def fail(
+        self,
+        writes: bool,
+        address: int,
+        count: int = WORD,
+        response: AxiResp = AxiResp.SLVERR,
+        times: int = 1,
+        after: int = 0,
+    ) -> None:
+        """Let accesses fail.
 
-        A word that is written so is not kept.
+        Args:
+            writes: which accesses: writes or reads. A word that is written so is not kept.
+            address, count: range, in bytes.
+            response: SLVERR or DECERR.
+            times: so many words of the range fail,
+            after: when so many have not.
         """
-        self.faults.append(Fault(writes, address, count, response, times))
+        self.faults.append(Fault(writes, address, count, response, times, after))
 
     def words(self, address: int, count: int) -> list[int]:
         """Words from an address on."""
@@ -212,15 +244,6 @@ class AxiMemory:
         clocks = int(self.rng.integers(0, self._pace.latency + 1)) if self._pace.latency else 0
         if clocks:
             await Timer(clocks * PERIOD_NS, "ns")
-
-    async def _pauses(self, channel: Any, share: float, length: float) -> None:
-        """Geometric lengths, of pauses and of what lies between."""
-        between = max(length * (1 - share) / share, 1.0)
-        while True:
-            channel.pause = False
-            await Timer(int(self.rng.geometric(1 / between)) * PERIOD_NS, "ns")
-            channel.pause = True
-            await Timer(int(self.rng.geometric(1 / length)) * PERIOD_NS, "ns")
 
     async def _watch(self, valid: Any, ready: Any, payload: Any) -> None:
         """AXI's rule for the source of a channel: once offered, an item stays until it is taken."""
@@ -305,7 +328,7 @@ class AxiLiteHost:
         if rng is not None and pause:
             write, read = self.master.write_if, self.master.read_if
             for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
-                channel.set_pause_generator(_coins(rng, pause))
+                pauses(channel, rng, pause, 4.0)
 
     async def read(self, address: int, count: int = WORD) -> tuple[int, AxiResp]:
         """A read of some bytes; their value and the response."""
@@ -315,8 +338,3 @@ class AxiLiteHost:
     async def write(self, address: int, value: int, count: int = WORD) -> AxiResp:
         """A write of some bytes, by strobes where they are less than a word; the response."""
         return (await self.master.write(address, value.to_bytes(count, "little"))).resp
-
-
-def _coins(rng: np.random.Generator, share: float) -> Any:
-    while True:
-        yield bool(rng.random() < share)

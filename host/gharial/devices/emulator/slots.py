@@ -82,7 +82,7 @@ class SlotBank:
             if operation == Operation.RESTORE:
                 for move in moves:
                     self._clear(move.slot, Slot.FREE)
-            fault.entry = done
+            fault.entry = 0 if fault.fault == Fault.BUS_WRITE else done
             raise
 
     def _move(self, operation: Operation, move: Move, memory: DeviceMemory) -> None:

@@ -12,7 +12,7 @@ static uint8_t *result_at(gh_engine *engine, const gh_command *c, uint32_t entry
 {
     const uint64_t address = c->results + (uint64_t)c->stride * entry;
     if (gh_touches(&engine->bad_write, address, bytes)) {
-        gh_set_fault(engine, GH_BUS_WRITE, GH_UNIT_MEMORY, entry, (uint32_t)address);
+        gh_set_fault(engine, GH_BUS_WRITE, GH_UNIT_MEMORY, 0, (uint32_t)address); /* which entry's, only the address tells */
         return NULL;
     }
     return engine->memory + address;
