@@ -28,7 +28,7 @@ FIELDS = (
 )
 ADDRESSES = 1 << 16
 EMBED_UNITS = 1 << 12
-# Clocks from taking a job to its end where the memories are free, and those of each unit's reads: docs/blocks/aux_unit.md.
+# Clocks from taking a job to its end where the memories are free, and those of each unit: docs/blocks/aux_unit.md.
 CLOCKS = {0: 3, 1: 5}
 UNIT_CLOCKS = {0: 1, 1: 2}
 
