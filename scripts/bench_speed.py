@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure how many times faster than real time the demo model runs on the emulated device, on one CPU core.
+"""Measure how many times faster than real time the demo model runs on the emulated device and on the RTL in simulation.
 
-The audio is ten minutes joined of the shipped recordings. Each row is a way of calling; its runs are spread over the
-whole measurement, and minimum, median and maximum are shown: by the clock on the wall, and by the CPU time used, which
-a busy machine disturbs less. OMP_NUM_THREADS=1 keeps NumPy from threads that would only wait for the one core.
+All is done on one CPU core. The audio is ten minutes joined of the shipped recordings, for the RTL half a minute. Each
+row is a way of calling; its runs are spread over the whole measurement, and minimum, median and maximum are shown: by
+the clock on the wall, and by the CPU time used, which a busy machine disturbs less. OMP_NUM_THREADS=1 keeps NumPy from
+threads that would only wait for the one core.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from gharial.audio import SAMPLE_RATE, open_audio, read_all
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "host" / "gharial" / "data" / "recordings"
 SECONDS = 600
+RTL_SECONDS = 30
+RTL = "verilator:ecp5-85f"
 PUSH = SAMPLE_RATE * 60 // 1000  # samples of an encoder step
 BATCH = 8  # the streams that the demo model's configuration holds
 
@@ -43,8 +46,11 @@ def long_recording(folder: Path) -> tuple[Path, np.ndarray]:
     return folder / "long.wav", samples
 
 
-def ways(recogniser: gharial.Recogniser, file: Path, samples: np.ndarray) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Name and call of each way to transcribe the recording."""
+Way = tuple[str, Callable[[], object], float]
+
+
+def ways(recogniser: gharial.Recogniser, file: Path, samples: np.ndarray) -> Iterator[Way]:
+    """Name, call, and seconds of audio of each way to transcribe the recording."""
 
     def pushed() -> None:
         with recogniser.stream() as stream:
@@ -58,13 +64,20 @@ def ways(recogniser: gharial.Recogniser, file: Path, samples: np.ndarray) -> Ite
                 raise outcome
 
     command = [sys.executable, "-m", "gharial", "transcribe", "--json", str(file)]
-    yield "one stream, 60 ms at a time (Stream.push)", pushed
-    yield "one file (Recogniser.transcribe)", lambda: recogniser.transcribe(file)
+    yield "one stream, 60 ms at a time (Stream.push)", pushed, SECONDS
+    yield "one file (Recogniser.transcribe)", lambda: recogniser.transcribe(file), SECONDS
     yield (
         "one file (gharial transcribe, start of the process included)",
         lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
+        SECONDS,
     )
-    yield f"{BATCH} files at a time (Recogniser.transcribe_many)", many
+    yield f"{BATCH} files at a time (Recogniser.transcribe_many)", many, SECONDS
+
+
+def on_the_rtl(recogniser: gharial.Recogniser, samples: np.ndarray) -> Way:
+    """The way through the RTL."""
+    piece = samples[: RTL_SECONDS * SAMPLE_RATE]
+    return f"one recording on the RTL ({RTL})", lambda: recogniser.transcribe(piece), RTL_SECONDS
 
 
 def cpu_seconds() -> float:
@@ -73,11 +86,11 @@ def cpu_seconds() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-def measure(call: Callable[[], object]) -> tuple[float, float]:
+def measure(call: Callable[[], object], seconds: float) -> tuple[float, float]:
     """Times real time, by the wall and by the CPU."""
     wall, cpu = time.perf_counter(), cpu_seconds()
     call()
-    return SECONDS / (time.perf_counter() - wall), SECONDS / (cpu_seconds() - cpu)
+    return seconds / (time.perf_counter() - wall), seconds / (cpu_seconds() - cpu)
 
 
 def main() -> int:
@@ -86,12 +99,13 @@ def main() -> int:
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    with tempfile.TemporaryDirectory() as folder, gharial.load() as recogniser:
-        calls = list(ways(recogniser, *long_recording(Path(folder))))
-        runs = [[measure(call) for _, call in calls] for _ in range(args.runs)]
+    with tempfile.TemporaryDirectory() as folder, gharial.load() as recogniser, gharial.load(device=RTL) as rtl:
+        file, samples = long_recording(Path(folder))
+        calls = [*ways(recogniser, file, samples), on_the_rtl(rtl, samples)]
+        runs = [[measure(call, seconds) for _, call, seconds in calls] for _ in range(args.runs)]
     print(f"| {'times real time, demo model, one core':<60} | by the wall: min, median, max | by CPU time         |")
     print(f"|{'-' * 62}|{'-' * 31}|{'-' * 21}|")
-    for (name, _), found in zip(calls, zip(*runs, strict=True), strict=True):
+    for (name, *_), found in zip(calls, zip(*runs, strict=True), strict=True):
         wall, cpu = (
             f"{min(kind):.0f}, {statistics.median(kind):.0f}, {max(kind):.0f}" for kind in zip(*found, strict=True)
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memories as the RTL sees them (docs/blocks/memories.md): data two clocks after the address, kept till the next read."""
+"""Memories as the RTL sees them (docs/blocks/memories.md): data two clocks after the address, which then stay."""
 
 from __future__ import annotations
 
