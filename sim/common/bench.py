@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.handle import ArrayObject, LogicArrayObject, LogicObject
+from cocotb.handle import ArrayObject, LogicArrayObject, LogicObject, PackedObject
 from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 
@@ -58,5 +58,5 @@ def _clear(handle: Any) -> None:
     if isinstance(handle, ArrayObject):
         for element in handle:
             _clear(element)
-    elif isinstance(handle, (LogicObject, LogicArrayObject)):
+    elif isinstance(handle, (LogicObject, LogicArrayObject, PackedObject)):
         handle.value = 0
