@@ -7,7 +7,7 @@ VENV_PYTHON := .venv/bin/python
 # More threads than one each would make the two test processes fight for the cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help demo test lint bench sim synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth
+.PHONY: help demo test lint bench sim mutants synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth
 
 help:
 	@echo "make demo       transcribe the example recordings on the emulated device, and one on the RTL"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint       check style, types and the tree"
 	@echo "make bench      measure speed and accuracy"
 	@echo "make sim        list the benches of the RTL; BENCH=name runs one (CONFIG=, TEST=, WAVES=1)"
+	@echo "make mutants    see that the tests notice mistakes put into the RTL (MUTANT=name for one)"
 	@echo "make synth      synthesise the RTL for ECP5 (TOP=, CONFIG=, ROUTE=1 for the clock rate)"
 	@echo "make bitstream  build a board's image (comes with the RTL)"
 	@echo "make clean      remove what was built, but not .venv"
@@ -33,7 +34,7 @@ test: setup-test
 lint: setup-lint
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
-	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/
+	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/ sim/mutants/
 	@$(VENV_PYTHON) scripts/gen_registers.py --check --markdown docs/registers.md
 	@$(VENV_PYTHON) scripts/check_tree.py
 	@$(VENV_PYTHON) -m scripts.rtl.lint
@@ -47,6 +48,9 @@ bench: setup-test
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \
 		$(if $(TEST),--test $(TEST)) $(BENCH)
+
+mutants: setup-test
+	@$(VENV_PYTHON) -m sim.mutants --jobs $(TEST_PROCESSES) $(MUTANT)
 
 synth: setup-synth
 	@$(VENV_PYTHON) -m scripts.rtl.synth $(if $(CONFIG),--config $(CONFIG)) $(if $(filter 1,$(ROUTE)),--route) $(TOP)

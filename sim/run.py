@@ -2,7 +2,7 @@
 """Builds and runs benches of the RTL: `python -m sim.run [--short] [--waves] [--config C] [--test T] [BENCH]...`.
 
 Without a bench it lists them. Builds lie in build/sim and are kept; GHARIAL_SEED repeats a run's random choices.
-Exit codes: 0 all passed, 1 one failed, 2 usage or a tool is missing.
+Exit codes: 0 all passed, 1 one failed, 2 usage or a tool is missing, 3 one did not build.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ DEFINES = {"FORMAL": 1}
 
 
 class Failed(Exception):
-    """A bench did not build or did not pass; the message says which and where its log is."""
+    """A bench did not pass; the message says which and where its log is."""
+
+    exit_code = 1
+
+
+class NotBuilt(Failed):
+    """A bench did not build."""
+
+    exit_code = 3
 
 
 def needs(waves: bool = False) -> str | None:
@@ -62,7 +70,8 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
         log: output to build/sim/.../{build,test}.log, not to the terminal.
 
     Raises:
-        Failed: it did not build, a test failed, or no test ran.
+        NotBuilt: it did not build.
+        Failed: a test failed, or no test ran.
     """
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import Verilator, VerilatorControlFile
@@ -103,7 +112,7 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
                 log_file=build_log,
             )
         except RuntimeError as error:
-            raise Failed(f"{run.name}: did not build" + (f": {build_log}" if log else "")) from error
+            raise NotBuilt(f"{run.name}: did not build" + (f": {build_log}" if log else "")) from error
         try:
             results = runner.test(
                 hdl_toplevel=run.top,
@@ -169,19 +178,19 @@ def main(argv: list[str] | None = None) -> int:
         sys.path.insert(0, str(ROOT))  # handed on to the simulator's Python
     os.environ.setdefault("GHARIAL_SEED", str(secrets.randbits(32)))
     print(f"seed: GHARIAL_SEED={os.environ['GHARIAL_SEED']}", flush=True)
-    failures = 0
+    worst = 0
     try:
         for run in chosen(args.bench, args.config):
             try:
                 simulate(run, args.short, args.waves, args.test, args.log)
                 print(f"{run.name}: passed", flush=True)
             except Failed as failure:
-                failures += 1
+                worst = max(worst, failure.exit_code)
                 print(f"sim: {failure}", file=sys.stderr, flush=True)
     except (ValueError, tools.ToolError) as error:
         print(f"sim: {error}", file=sys.stderr)
         return 2
-    return 1 if failures else 0
+    return worst
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from conftest import ROOT
 from rtl_device import LONG, needed
 
 from gharial.devices.verilator import VerilatorDevice, open_verilator
-from gharial.devices.verilator.build import library
+from gharial.devices.verilator.build import effort, library
 from gharial.errors import BadInput, DeviceError, LinkError
 from gharial.isa import _registers as reg
 from gharial.isa.configs import config
@@ -208,6 +208,23 @@ def test_what_does_not_compile_says_so(tmp_path: Path) -> None:
         library(TINY, broken)
     assert "syntax error" in str(caught.value)
     assert Path(str(caught.value.detail)).is_file()
+
+
+def test_built_quickly(probe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the other one, by parameter or environment, and as good."""
+    monkeypatch.setenv("GHARIAL_RTL_BUILD", "quick")
+    quick = library(TINY, ROOT / "tests" / "link_probe" / "gharial_onchip.sv")
+    assert effort() == "quick" and effort("full") == "full"
+    assert quick.parent != probe.parent and probe.is_file()
+    device = VerilatorDevice(TINY, quick)
+    device.write_memory(4, b"beside")
+    assert device.read_memory(4, 6) == b"beside"
+    device.close()
+    monkeypatch.setenv("GHARIAL_RTL_BUILD", "fast")
+    with pytest.raises(BadInput, match="GHARIAL_RTL_BUILD"):
+        effort()
+    monkeypatch.delenv("GHARIAL_RTL_BUILD")
+    assert effort() == "full"
 
 
 def test_configurations_with_memory_are_not_there() -> None:

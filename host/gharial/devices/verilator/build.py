@@ -16,6 +16,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,27 @@ _NEEDED = ("rtl/configs.yaml", "scripts/rtl/tools.py", "scripts/rtl/sources.py",
 # Registers and memories start at random: what relies on a start at zero is found out. Properties written for formal
 # proofs hold in every simulation too.
 _OPTIONS = ["-O3", "--x-assign", "fast", "--x-initial", "unique", "--assert", "+define+FORMAL=1", "--no-timing"]
-_OPTIONS += ["--quiet", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"]
+_OPTIONS += ["--quiet", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
 _FLAGS = ["-fPIC", "-march=native", "-fvisibility=hidden", "-fno-gnu-unique", "-include", str(SHIM / "output.h")]
 _HOOKS = ["-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL"]
-_FAST = "-O3"
 _SECONDS = {"tiny": 40}
 _SECONDS_ELSE = 60
+_EFFORT = "GHARIAL_RTL_BUILD"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard the C++ compiler works: its option, and into how large pieces Verilator splits what it makes.
+
+    The pieces are compiled in parallel, but each reads Verilator's headers anew, which alone takes more than a second.
+    """
+
+    optimise: str
+    split: int
+
+
+EFFORTS = {"full": Effort("-O3", 20000), "quick": Effort("-O1", 0)}
+"""By name: "quick" is compiled in a third of the time, and simulates at half the speed."""
 
 
 def problem() -> str | None:
@@ -50,15 +66,28 @@ def problem() -> str | None:
     return found
 
 
-def library(config: Config, top: Path | None = None) -> Path:
+def effort(name: str | None = None) -> str:
+    """The effort of that name, or else of the environment variable GHARIAL_RTL_BUILD, or else "full".
+
+    Raises:
+        BadInput: there is none of that name.
+    """
+    found = name or os.environ.get(_EFFORT) or "full"
+    if found not in EFFORTS:
+        raise BadInput("unknown effort for compiling the RTL", None if name else _EFFORT, found, " or ".join(EFFORTS))
+    return found
+
+
+def library(config: Config, top: Path | None = None, build: str | None = None) -> Path:
     """The library of a configuration, compiled if it is not there yet, which a note on standard error announces.
 
     Args:
         config: the configuration, one with weights on chip.
         top: another file that holds a module of the top's name and ports, and all that it needs beside packages.
+        build: name of the effort that compiling is worth, see `effort`.
 
     Raises:
-        BadInput: the checkout or the tools are missing.
+        BadInput: the checkout or the tools are missing, or there is no such effort.
         DeviceError: it does not compile; the message names the log.
     """
     found = problem()
@@ -78,44 +107,50 @@ def library(config: Config, top: Path | None = None) -> Path:
         files = [sources.WAIVERS, *packages, trace / "trace_bindings.sv", sources.find(TOP, folders)]
     else:
         folders, files = [top.parent], [*packages, top]
-    options = [*_OPTIONS, *sources.library(folders)]
-    key = _key(tools, config, files, folders)
-    place = BUILD / (config.name if top is None else f"{config.name}-{top.parent.name}")
+    chosen = effort(build)
+    options = [*_OPTIONS, "--output-split", str(EFFORTS[chosen].split), *sources.library(folders)]
+    key = _key(tools, config, EFFORTS[chosen], files, folders)
+    parts = [config.name, *([top.parent.name] if top else []), *([chosen] if chosen != "full" else [])]
+    place = BUILD / "-".join(parts)
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = place / f"{key}.so"
         if not made.is_file():
-            _compile(tools, config, [*options, *map(str, files)], place, made)
+            _compile(tools, config, EFFORTS[chosen], [*options, *map(str, files)], place, made)
     return made
 
 
-def _compile(tools: Any, config: Config, arguments: Sequence[str], place: Path, made: Path) -> None:
-    seconds = _SECONDS.get(config.name, _SECONDS_ELSE)
+def _compile(tools: Any, config: Config, worth: Effort, arguments: Sequence[str], place: Path, made: Path) -> None:
+    seconds = _SECONDS.get(config.name, _SECONDS_ELSE) // (1 if worth is EFFORTS["full"] else 3)
     print(
         f"gharial: building the RTL simulation of {config.name} (once, about {seconds} s)", file=sys.stderr, flush=True
     )
     folder = place / "obj"
+    env = tools.environment()
     flags = [*_FLAGS, *_HOOKS]
     verilate = ["verilator", "--cc", *arguments, "--top-module", TOP, "--prefix", "Vgharial", "--Mdir", str(folder)]
     verilate += [option for flag in flags for option in ("-CFLAGS", flag)]
     jobs = str(min(4, os.cpu_count() or 1))
-    speed = [f"OPT_FAST={_FAST}", f"OPT_SLOW={_FAST[:2]}1", f"OPT_GLOBAL={_FAST}"]
+    speed = [f"OPT_FAST={worth.optimise}", "OPT_SLOW=-O1", f"OPT_GLOBAL={worth.optimise}"]
     speed += ["VK_PCH_I_FAST=", "VK_PCH_I_SLOW="]  # a precompiled header must be the first include, and output.h is
     make = ["make", "-C", str(folder), "-f", "Vgharial.mk", "-j", jobs, *speed, "libVgharial.a", "libverilated.a"]
     include = tools.VERILATOR_ROOT / "include"
     part = made.with_suffix(".part")
-    link = [tools.cxx(), "-shared", "-std=c++20", "-Wall", "-Wextra", _FAST, *flags, "-o", str(part)]
-    link += [f"-DGHARIAL_ROWS={config.rows}", f"-DGHARIAL_COLS={config.cols}"]
-    link += [f"-I{folder}", "-isystem", str(include), "-isystem", str(include / "vltstd")]
-    link += [*map(str, sorted(SHIM.glob("*.cpp"))), str(folder / "libVgharial.a"), str(folder / "libverilated.a")]
+    own = [tools.cxx(), "-std=c++20", "-Wall", "-Wextra", worth.optimise, *flags]
+    own += [f"-DGHARIAL_ROWS={config.rows}", f"-DGHARIAL_COLS={config.cols}"]
+    own += [f"-I{folder}", "-isystem", str(include), "-isystem", str(include / "vltstd")]
+    objects = {source: str(folder / f"{source.stem}.o") for source in sorted(SHIM.glob("*.cpp"))}
+    cached = env["OBJCACHE"].split() if env.get("OBJCACHE") else []
+    compiling = [[*cached, *own, "-c", "-o", target, str(source)] for source, target in objects.items()]
+    link = [tools.cxx(), "-shared", "-o", str(part), *objects.values()]
+    link += [str(folder / "libVgharial.a"), str(folder / "libverilated.a")]
     link += ["-Wl,-Bsymbolic", "-Wl,--no-undefined", "-pthread", "-latomic"]
     log = place / "build.log"
     with log.open("wb") as output:
-        for command in (verilate, make, link):
+        for command in (verilate, make, *compiling, link):
             output.write(f"$ {' '.join(command)}\n".encode())
             output.flush()
-            env = tools.environment()
             if subprocess.run(command, cwd=checkout.ROOT, env=env, stdout=output, stderr=output).returncode != 0:
                 raise DeviceError(f"the RTL did not compile ({command[0]}): {_first_error(log)}", detail=str(log))
     part.replace(made)
@@ -129,16 +164,18 @@ def _first_error(log: Path) -> str:
     return lines[0][:200] if lines else "no error in the log"
 
 
-def _key(tools: Any, config: Config, files: Sequence[Path], folders: Sequence[Path]) -> str:
+def _key(tools: Any, config: Config, worth: Effort, files: Sequence[Path], folders: Sequence[Path]) -> str:
     """Digest of everything that the library depends on."""
     total = hashlib.sha256()
-    for part in _dependencies(tools, config, files, folders):
+    for part in _dependencies(tools, config, worth, files, folders):
         total.update(len(part).to_bytes(8, "little") + part)
     return total.hexdigest()[:24]
 
 
-def _dependencies(tools: Any, config: Config, files: Sequence[Path], folders: Sequence[Path]) -> Iterator[bytes]:
-    yield repr((_OPTIONS, _FLAGS, _HOOKS, _FAST, config.rows, config.cols)).encode()
+def _dependencies(
+    tools: Any, config: Config, worth: Effort, files: Sequence[Path], folders: Sequence[Path]
+) -> Iterator[bytes]:
+    yield repr((_OPTIONS, _FLAGS, _HOOKS, worth, config.rows, config.cols)).encode()
     yield Path(__file__).read_bytes()
     yield importlib.metadata.version("verilator").encode()
     yield subprocess.run([tools.cxx(), "--version"], capture_output=True, check=True).stdout
