@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pyproject.toml cannot say: the C extension, and the files generated from rtl/ before anything is built."""
+"""What pyproject.toml cannot say: the C extensions, and the files generated from rtl/ before anything is built."""
 
 import shutil
 import subprocess
@@ -12,7 +12,13 @@ from setuptools.command.build import build
 
 ROOT = Path(__file__).resolve().parent
 ISA = ROOT / "host" / "gharial" / "isa"
-ENGINE = Path("host", "gharial", "devices", "emulator", "engine")
+GHARIAL = Path("host", "gharial")
+# Module, folder of its C sources, further options of the compiler.
+EXTENSIONS = (
+    ("gharial.devices.emulator._engine", GHARIAL / "devices" / "emulator" / "engine", []),
+    # Its round-off is specified: every product and sum is rounded by itself, on CPUs with fused ones too.
+    ("gharial.features._transform", GHARIAL / "features" / "transform", ["-ffp-contract=off"]),
+)
 REGISTERS = ROOT / "rtl" / "csr" / "gharial.rdl"
 CONFIGS = ROOT / "rtl" / "configs.yaml"
 
@@ -60,18 +66,18 @@ class Build(build):
 
 
 def extensions() -> list[Extension]:
-    """The emulator's engine; CPU-specific code is chosen at run time, so nothing here depends on the build machine."""
-    sources = sorted(path.as_posix() for path in ENGINE.glob("*.c"))
-    if not sources:
-        return []
+    """The C extensions; CPU-specific code is chosen at run time, so nothing here depends on the build machine."""
     return [
         Extension(
-            "gharial.devices.emulator._engine",
-            sources=sources,
-            depends=sorted(path.as_posix() for path in ENGINE.glob("*.h")),
-            include_dirs=[ENGINE.as_posix()],
-            extra_compile_args=["-O3", "-Wall", "-Wextra"],
+            name,
+            sources=sorted(path.as_posix() for path in folder.glob("*.c")),
+            depends=sorted(path.as_posix() for path in folder.glob("*.h")),
+            include_dirs=[folder.as_posix()],
+            libraries=["m"],
+            extra_compile_args=["-O3", "-Wall", "-Wextra", *options],
         )
+        for name, folder, options in EXTENSIONS
+        if any(folder.glob("*.c"))
     ]
 
 

@@ -42,7 +42,12 @@ LOG = VENV / "setup.log"
 STAMP = VENV / "setup-stamp.json"
 UNFINISHED = VENV / "setup-unfinished"  # there while pip works: packages may be half written
 
-ENGINE = ROOT / "host" / "gharial" / "devices" / "emulator" / "engine"
+GHARIAL = ROOT / "host" / "gharial"
+# C extension: folder of its sources
+EXTENSIONS = {
+    GHARIAL / "devices" / "emulator" / "_engine": GHARIAL / "devices" / "emulator" / "engine",
+    GHARIAL / "features" / "_transform": GHARIAL / "features" / "transform",
+}
 ISA = ROOT / "host" / "gharial" / "isa"
 PINS = [ROOT / "pyproject.toml", ROOT / "constraints.txt"]
 BUILD_INPUTS = [
@@ -122,8 +127,8 @@ def digest(paths):
     return total.hexdigest()
 
 
-def engine_sources():
-    return sorted(ENGINE.glob("*.[ch]"))
+def extension_sources():
+    return sorted(path for folder in EXTENSIONS.values() for path in folder.glob("*.[ch]"))
 
 
 def wanted_state():
@@ -131,7 +136,7 @@ def wanted_state():
     return {
         "env": [platform.python_version(), platform.machine(), str(ROOT)],
         "pins": digest(PINS),
-        "build": digest(BUILD_INPUTS + engine_sources()),
+        "build": digest(BUILD_INPUTS + extension_sources()),
     }
 
 
@@ -153,8 +158,10 @@ def write_stamp(state):
 def products_exist():
     """Whether all that the build writes into the source tree is there (`make clean` removes it)."""
     needed = [ISA / "_registers.py", ISA / "_configs.yaml"]
-    if engine_sources():
-        needed.append(ENGINE.parent / ("_engine" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
+    needed += [
+        module.with_name(module.name + suffix) for module, sources in EXTENSIONS.items() if any(sources.glob("*.c"))
+    ]
     return all(path.is_file() for path in needed)
 
 

@@ -87,6 +87,8 @@ def test_stacking_that_skips_or_repeats_frames_is_refused():
         {"hop": 401},
         {"window": 513},
         {"n_fft": 513},
+        {"n_fft": 600},
+        {"n_fft": 1 << 17},
         {"n_mels": 40},
         {"subsampling": 1},
         {"preemphasis": 1.0},

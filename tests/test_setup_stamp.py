@@ -16,7 +16,7 @@ from conftest import ROOT
 
 FILES = ["scripts/setup.py", "scripts/gen_registers.py", "pyproject.toml", "constraints.txt", "setup.py"]
 SHARED = ["rtl/csr/gharial.rdl", "rtl/configs.yaml"]
-ENGINE = "host/gharial/devices/emulator/engine"
+FOLDERS = ["host/gharial/devices/emulator/engine", "host/gharial/features/transform"]
 
 
 class Installer:
@@ -42,7 +42,8 @@ class Installer:
             python.chmod(0o755)
         if kind == "build":
             suffix = self.module.sysconfig.get_config_var("EXT_SUFFIX")
-            for name in ("_registers.py", "_configs.yaml", f"../devices/emulator/_engine{suffix}"):
+            built = (f"../devices/emulator/_engine{suffix}", f"../features/_transform{suffix}")
+            for name in ("_registers.py", "_configs.yaml", *built):
                 (self.module.ISA / name).touch()
 
     def __call__(self, target: str) -> list[str]:
@@ -65,8 +66,9 @@ def installer(tmp_path: Path, load_script: Callable[..., ModuleType], monkeypatc
     for name in FILES + SHARED:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    (tmp_path / ENGINE).mkdir(parents=True)
-    (tmp_path / ENGINE / "step.c").write_text("int step;\n")
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "step.c").write_text("int step;\n")
     (tmp_path / "host/gharial/isa").mkdir()
     return Installer(load_script("scripts/setup.py", tmp_path), monkeypatch)
 
@@ -97,9 +99,10 @@ def test_run_is_part_of_test(installer: Installer) -> None:
         ("scripts/gen_registers.py", ["build"]),
         ("rtl/csr/gharial.rdl", ["build"]),
         ("rtl/configs.yaml", ["build"]),
-        (f"{ENGINE}/step.c", ["build"]),
-        (f"{ENGINE}/new.c", ["build"]),
-        (f"{ENGINE}/new.h", ["build"]),
+        (f"{FOLDERS[0]}/step.c", ["build"]),
+        (f"{FOLDERS[0]}/new.c", ["build"]),
+        (f"{FOLDERS[1]}/step.c", ["build"]),
+        (f"{FOLDERS[1]}/new.h", ["build"]),
         ("host/gharial/module.py", []),
     ],
 )

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from gharial.errors import BadInput
+from gharial.features._transform import Transform
 from gharial.features.filters import hann, mel_filters
 from gharial.features.spec import FeatureSpec
 
@@ -35,7 +36,7 @@ class LogMelStream:
         self._spec = spec
         self._seed = seed
         self._tail = spec.tail if tail is None else tail
-        self._window, self._filters = _tables(spec.sample_rate, spec.window, spec.n_fft, spec.n_mels)
+        self._transform, self._filters = _tables(spec.sample_rate, spec.window, spec.n_fft, spec.n_mels)
         self._group_hop = spec.stacking * spec.hop
         self._group_span = (spec.stacking - 1) * spec.hop + spec.window
         self.reset()
@@ -52,9 +53,9 @@ class LogMelStream:
         self._samples = 0
         self._frames = 0
         # Pre-emphasised samples from the start of the next group on.
-        self._rest = np.empty(0)
-        self._previous: float | None = None
-        self._rest = self._emphasise(np.zeros(self._spec.lead))
+        self._rest = np.empty(0, np.float32)
+        self._previous: np.float32 | None = None
+        self._rest = self._emphasise(np.zeros(self._spec.lead, np.float32))
 
     def push(self, samples: np.ndarray) -> np.ndarray:
         """Take more samples.
@@ -90,12 +91,12 @@ class LogMelStream:
         if self._finished:
             raise RuntimeError("finish() twice: call reset() to start a new stream")
         self._finished = True
-        frames = self._advance(np.zeros(self._tail))
+        frames = self._advance(np.zeros(self._tail, np.float32))
         due = self._spec.frames(self._samples, self._tail) - self._frames
         if due == 0:
             return frames
         # The group is made whole with zeros only to keep the shape; the frames that reach into them are dropped.
-        last = np.zeros(self._group_span)
+        last = np.zeros(self._group_span, np.float32)
         last[: len(self._rest)] = self._rest
         self._frames += due
         return np.concatenate((frames, self._groups(last, 1)[:due]))
@@ -111,36 +112,30 @@ class LogMelStream:
         if len(values) == 0:
             return values
         if self._noise is not None:
-            values = values + self._spec.dither * self._noise.standard_normal(len(values))
+            values = (values + self._spec.dither * self._noise.standard_normal(len(values))).astype(np.float32)
         before = np.empty_like(values)
         before[1:] = values[:-1]
         before[0] = values[0] if self._previous is None else self._previous
-        self._previous = float(values[-1])
-        before *= self._spec.preemphasis
+        self._previous = values[-1]
+        before *= np.float32(self._spec.preemphasis)
         np.subtract(values, before, out=before)
         return before
 
     def _groups(self, held: np.ndarray, count: int) -> np.ndarray:
         """The first `count` groups of `held`, (count stacking, n_mels).
 
-        Transform, matrix product and logarithm stay inside the loop: their vectorised code may round a value by its
-        place in the array, the elementary operations elsewhere in this package never do.
+        Matrix product and logarithm stay inside the loop: their vectorised code may round a value by its place in the
+        array, the elementary operations elsewhere in this package never do.
         """
         spec = self._spec
-        energies = np.empty((count * spec.stacking, spec.n_mels))
-        shape = (spec.stacking, spec.window)
-        strides = (spec.hop * held.itemsize, held.itemsize)
-        for group in range(count):
-            offset = group * self._group_hop * held.itemsize
-            frames = np.ndarray(shape, held.dtype, buffer=held.data, offset=offset, strides=strides)
-            spectrum = np.fft.rfft(frames * self._window, spec.n_fft)
-            power = np.square(spectrum.real)
-            power += np.square(spectrum.imag)
-            out = energies[group * spec.stacking : (group + 1) * spec.stacking]
-            np.matmul(power, self._filters, out=out)
+        power = np.empty((count, spec.stacking, spec.n_fft // 2 + 1))
+        self._transform.power(held, spec.hop, count * spec.stacking, power)
+        energies = np.empty((count, spec.stacking, spec.n_mels))
+        for spectra, out in zip(power, energies, strict=True):
+            np.matmul(spectra, self._filters, out=out)
             np.maximum(out, ENERGY_FLOOR, out=out)
             np.log(out, out=out)
-        return energies
+        return energies.reshape(-1, spec.n_mels)
 
 
 def logmel(samples: np.ndarray, spec: FeatureSpec, tail: int = 0) -> np.ndarray:
@@ -162,22 +157,21 @@ def logmel(samples: np.ndarray, spec: FeatureSpec, tail: int = 0) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _tables(sample_rate: int, window: int, n_fft: int, n_mels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Window and filters, one read-only copy for all streams of a process."""
-    tables = hann(window), mel_filters(sample_rate, n_fft, n_mels)
-    for table in tables:
-        table.setflags(write=False)
-    return tables
+def _tables(sample_rate: int, window: int, n_fft: int, n_mels: int) -> tuple[Transform, np.ndarray]:
+    """Transform and filters, one copy for all streams of a process."""
+    filters = mel_filters(sample_rate, n_fft, n_mels)
+    filters.setflags(write=False)
+    return Transform(hann(window).astype(np.float32), n_fft), filters
 
 
 def _as_float(samples: object) -> np.ndarray:
-    """Samples as float64 with full scale 1; exact for both types, so that a recording gives the same either way."""
+    """Samples as float32 with full scale 1; exact for both types, so that a recording gives the same either way."""
     if not isinstance(samples, np.ndarray) or samples.ndim != 1 or samples.dtype not in (np.int16, np.float32):
         found = f"{samples.dtype} {samples.shape}" if isinstance(samples, np.ndarray) else type(samples).__name__
         raise BadInput("samples cannot be used", found=found, expected="a one-dimensional array of int16 or float32")
-    values: np.ndarray = samples.astype(np.float64)
+    values: np.ndarray = samples.astype(np.float32)
     if samples.dtype == np.int16:
-        values *= 1.0 / 32768.0
+        values *= np.float32(1.0 / 32768.0)
     elif not np.isfinite(values).all():
         raise BadInput("a sample is not finite", found="NaN or infinity", expected="numbers of about -1 to 1")
     return values

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TAIL_SECONDS = 0.24
 """Silence added at the end of a stream, so that the encoder's look-ahead does not swallow the last word."""
 
+MOST_POINTS = 1 << 16
+"""Largest Fourier transform."""
+
 SETTINGS = ("sample_rate", "window", "hop", "n_fft", "n_mels", "stacking", "subsampling", "melalpha")
 """Fields of a `FeatureSpec` that a program's manifest repeats; the mel statistics are sections of the program."""
 
@@ -30,7 +33,7 @@ class FeatureSpec:
         sample_rate: Hz.
         window: length of a frame in samples: 400 (25 ms; base, large) or 320 (20 ms; testing).
         hop: samples from one frame to the next.
-        n_fft: points of the Fourier transform, even, at least `window`.
+        n_fft: points of the Fourier transform, a power of two, at least `window`.
         n_mels: mel channels.
         stacking: frames joined into one vector.
         subsampling: of so many stacked vectors one is kept; must equal `stacking`, as in every published model.
@@ -61,7 +64,9 @@ class FeatureSpec:
         for name in ("sample_rate", "hop", "n_mels", "stacking", "subsampling"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         _require(self.hop <= self.window, "window", self.window, f"at least the hop, {self.hop} samples")
-        _require(self.n_fft >= self.window and self.n_fft % 2 == 0, "n_fft", self.n_fft, f"even, {self.window} or more")
+        power_of_two = 8 <= self.n_fft <= MOST_POINTS and self.n_fft & (self.n_fft - 1) == 0
+        expected = f"a power of two from {self.window} to {MOST_POINTS}"
+        _require(power_of_two and self.n_fft >= self.window, "n_fft", self.n_fft, expected)
         _require(self.subsampling == self.stacking, "subsampling", self.subsampling, f"stacking, {self.stacking}")
         _require(0.0 <= self.preemphasis < 1.0, "preemphasis", self.preemphasis, "0 <= preemphasis < 1")
         _require(0.0 <= self.melalpha < 1.0, "melalpha", self.melalpha, "0 <= melalpha < 1")
