@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Write side of the AXI4 master: single words, each with its address, up to Outstanding of them on their way.
 module axi_writer #(
-    parameter int unsigned Outstanding = 8
+    parameter int unsigned Outstanding = 8  // a power of two
 ) (
     input logic clk_i,
     input logic rst_i,
@@ -30,7 +30,7 @@ module axi_writer #(
   logic [63:0] addr_q;
   logic [31:0] data_q;
   logic [CountW-1:0] count_q;
-  logic [31:0] pending_q[Outstanding];
+  logic [31:0] oldest_addr;
   logic take, answered;
 
   assign ready_o = !address_q && !word_q && 32'(count_q) < Outstanding;
@@ -43,16 +43,28 @@ module axi_writer #(
   assign m_axi_wdata_o = data_q;
   assign idle_o = count_q == '0;
 
+  // Addresses of the words that have no answer yet: as many as count_q.
+  logic unused_room, unused_valid;
+  small_fifo #(
+      .Width(32),
+      .Depth(Outstanding)
+  ) u_pending (
+      .clk_i,
+      .rst_i,
+      .push_valid_i(take),
+      .push_ready_o(unused_room),
+      .push_data_i (addr_i[31:0]),
+      .pop_valid_o (unused_valid),
+      .pop_ready_i (answered),
+      .pop_data_o  (oldest_addr)
+  );
+
   always_ff @(posedge clk_i) begin
     error_o <= answered && m_axi_bresp_i != 2'b00;
-    if (answered) error_addr_o <= pending_q[0];
+    if (answered) error_addr_o <= oldest_addr;
     if (take) begin
       addr_q <= addr_i;
       data_q <= data_i;
-    end
-    for (int i = 0; i < int'(Outstanding); i++) begin
-      if (answered && i + 1 < int'(Outstanding)) pending_q[i] <= pending_q[(i+1<int'(Outstanding))?i+1 : i];
-      if (take && i == int'(count_q) - int'(answered)) pending_q[i] <= addr_i[31:0];
     end
     if (rst_i) begin
       address_q <= 1'b0;

@@ -53,10 +53,12 @@ module completer
 );
   localparam int unsigned Depth = 4;
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     Gather,
     Settle,   // all results are answered
+    Lost,     // slots that older commands' faults took: is there one?
     Room,
+    Load,
     Word,
     Answer,
     Publish,
@@ -93,9 +95,6 @@ module completer
   assign tag_o = head.tag;
   assign failure_o = failure_q;
   assign oldest_clock_o = head.clock;
-  logic full;
-  assign full   = (index_q - taken_i) >= (32'd1 << log2_i);
-  assign held_o = state_q == Room && full;
   logic publish;
   assign publish = state_q == Publish && !purge_i;
   assign pop = publish || purge_i;
@@ -108,16 +107,25 @@ module completer
     return sum[16] ? 16'hFFFF : sum[15:0];
   endfunction
 
-  // A younger command may have lost a slot to an older one's fault after it was accepted.
-  logic [EncSlots-1:0] lost_enc;
-  logic [PredSlots-1:0] lost_pred;
-  logic [15:0] lost;
-  assign lost_enc  = head.enc_needed & enc_none_i;
-  assign lost_pred = head.pred_needed & pred_none_i;
-  always_comb begin
-    lost = '0;
-    for (int s = int'(PredSlots) - 1; s >= 0; s--) if (lost_pred[s]) lost = 16'(s);
-    for (int s = int'(EncSlots) - 1; s >= 0; s--) if (lost_enc[s]) lost = 16'(s);
+  // A younger command may have lost a slot to an older one's fault after it was accepted; the first such slot, encoder slots before prediction
+  // slots, is looked for one by one.
+  logic [EncSlots-1:0] lost_enc_q;
+  logic [PredSlots-1:0] lost_pred_q;
+  logic [15:0] lost_q;
+  logic any_enc, any_pred;
+  assign any_enc  = lost_enc_q != '0;
+  assign any_pred = lost_pred_q != '0;
+
+  // The ring, as it is two clocks after an index has moved.
+  logic [31:0] size_q, used_q;
+  logic [63:0] addr_q;
+  logic full_q;
+  assign held_o = state_q == Room && full_q;
+  always_ff @(posedge clk_i) begin
+    size_q <= 32'd1 << log2_i;
+    used_q <= index_q - taken_i;
+    full_q <= used_q >= size_q;
+    if (rst_i) {used_q, full_q} <= '0;
   end
 
   assign drop_o = (state_q == Room && failure_q.fault != FaultNone) || (purge_i && head_valid);
@@ -125,17 +133,18 @@ module completer
   assign drop_pred_o = head.pred;
 
   assign word_valid_o = state_q == Word;
-  assign word_o.addr = base_i + {27'd0, index_q & ((32'd1 << log2_i) - 32'd1), 5'd0} + {59'd0, word_q, 2'b00};
+  logic [31:0] word, data_q;
+  assign word_o = '{addr: addr_q, data: data_q};
   always_comb begin
     unique case (word_q)
-      3'd0: word_o.data = head.tag;
-      3'd1: word_o.data = {entry_q, 8'(failure_q.unit), 8'(failure_q.fault)};
-      3'd2: word_o.data = failure_q.detail;
-      3'd3: word_o.data = index_q;
-      3'd4: word_o.data = clocks_q[31:0];
-      3'd5: word_o.data = clocks_q[63:32];
-      3'd6: word_o.data = {joints_q, predictions_q};
-      default: word_o.data = ~crc_q;
+      3'd0: word = head.tag;
+      3'd1: word = {entry_q, 8'(failure_q.unit), 8'(failure_q.fault)};
+      3'd2: word = failure_q.detail;
+      3'd3: word = index_q;
+      3'd4: word = clocks_q[31:0];
+      3'd5: word = clocks_q[63:32];
+      3'd6: word = {joints_q, predictions_q};
+      default: word = ~crc_q;
     endcase
   end
 
@@ -161,23 +170,40 @@ module completer
         end
       end
       Settle: begin
+        lost_enc_q <= head.enc_needed & enc_none_i;
+        lost_pred_q <= head.pred_needed & pred_none_i;
+        lost_q <= '0;
         if (writer_idle_i) begin
-          if (failure_q.fault == FaultNone && (lost_enc != '0 || lost_pred != '0)) begin
-            failure_q <= '{fault: FaultBadSlot, unit: UnitSequencer, detail: 32'(lost)};
-          end
           write_failed_q <= 1'b0;
+          state_q <= Lost;
+        end
+      end
+      Lost: begin
+        lost_q <= lost_q + 16'd1;
+        if (any_enc) lost_enc_q <= lost_enc_q >> 1;
+        else lost_pred_q <= lost_pred_q >> 1;
+        if (failure_q.fault != FaultNone || (!any_enc && !any_pred)) begin
           state_q <= Room;
+        end else if (any_enc ? lost_enc_q[0] : lost_pred_q[0]) begin
+          failure_q <= '{fault: FaultBadSlot, unit: UnitSequencer, detail: 32'(lost_q)};
+          state_q   <= Room;
         end
       end
       Room: begin
         clocks_q <= clock_i - head.clock;
-        if (!full) state_q <= Word;
+        addr_q   <= base_i + {27'd0, index_q & (size_q - 32'd1), 5'd0};
+        if (!full_q) state_q <= Load;
+      end
+      Load: begin
+        data_q  <= word;
+        state_q <= Word;
       end
       Word: begin
         if (word_ready_i) begin
-          crc_q  <= crc_next(crc_q, word_o.data);
-          word_q <= word_q + 3'd1;
-          if (word_q == 3'd7) state_q <= Answer;
+          crc_q   <= crc_next(crc_q, data_q);
+          addr_q  <= addr_q + 64'd4;
+          word_q  <= word_q + 3'd1;
+          state_q <= (word_q == 3'd7) ? Answer : Load;
         end
       end
       Answer:  if (writer_idle_i) state_q <= write_failed_q ? Halted : Publish;

@@ -17,7 +17,7 @@ module counters (
     output logic [63:0] latched_o[7] // cycles, active, weights, dependency, back-pressure, loading, idle
 );
   logic [63:0] count_q[7];
-  logic [ 6:0] now;
+  logic [6:0] now, now_q;  // a clock counts in the next
 
   always_comb begin
     now = '0;
@@ -31,12 +31,14 @@ module counters (
   end
 
   always_ff @(posedge clk_i) begin
+    now_q <= now;
     for (int i = 0; i < 7; i++) begin
-      if (enable_i && now[i]) count_q[i] <= count_q[i] + 64'd1;
+      if (enable_i && now_q[i]) count_q[i] <= count_q[i] + 64'd1;
       if (latch_i) latched_o[i] <= count_q[i];
     end
     clock_o <= clock_o + 64'd1;
     if (rst_i) begin
+      now_q <= 7'b1000001;  // idle
       for (int i = 0; i < 7; i++) begin
         count_q[i]   <= '0;
         latched_o[i] <= '0;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of one entry, in the order of docs/isa.md, section 6, and which slots it marks. Combinational.
+// The checks of one entry, in the order of docs/isa.md, section 6, and which slots it marks. What comes in must have stood for four clocks, feature_bytes_i
+// for three, when failure and marks are read; the slots to be looked up are those of entry_i in the same clock.
 module entry_check
   import gharial_pkg::*;
   import host_pkg::*;
 (
+    input logic clk_i,
+
     input descriptor_t         descriptor_i,
     input entry_words_t        entry_i,
     input logic         [64:0] result_i,         // address of the entry's result
@@ -37,19 +40,22 @@ module entry_check
   logic [7:0] operation;
   logic [1:0] kind;
   logic [2:0] vectors;
-  logic reset, no_joint, prediction, greedy, decodes, encodes, slots, copies, saves;
+  logic reset, no_joint, prediction_q, greedy_q, decodes_q, encodes_q, slots_q, copies_q, saves_q, restores_q;
   assign operation = descriptor_i[0][7:0];
-  assign prediction = descriptor_i[0][8+FlagPrediction];
   assign kind = entry_i[0][22:21];
   assign vectors = entry_i[0][20:18];
   assign reset = entry_i[0][16];
   assign no_joint = entry_i[0][23];
-  assign greedy = operation == CmdGreedy;
-  assign decodes = operation == CmdDecode;
-  assign encodes = operation == CmdEncode || greedy;
-  assign slots = on_slots(operation);
-  assign copies = operation == CmdCopy;
-  assign saves = operation == CmdSave;
+  always_ff @(posedge clk_i) begin  // the descriptor is there long before its entries
+    prediction_q <= descriptor_i[0][8+FlagPrediction];
+    greedy_q <= operation == CmdGreedy;
+    decodes_q <= operation == CmdDecode;
+    encodes_q <= operation == CmdEncode || operation == CmdGreedy;
+    slots_q <= on_slots(operation);
+    copies_q <= operation == CmdCopy;
+    saves_q <= operation == CmdSave;
+    restores_q <= operation == CmdRestore;
+  end
 
   // Slot commands use the encoder look-up for encoder slots, and source and destination for prediction slots: a copy's
   // first slot is the source, every other command's first slot the destination.
@@ -59,10 +65,10 @@ module entry_check
   always_comb begin
     enc_slot_o = first;
     source_o = entry_i[1][15:0];
-    destination_o = decodes ? entry_i[1][31:16] : entry_i[3][15:0];
-    if (slots) begin
+    destination_o = decodes_q ? entry_i[1][31:16] : entry_i[3][15:0];
+    if (slots_q) begin
       source_o = first;
-      destination_o = copies ? second : first;
+      destination_o = copies_q ? second : first;
     end
   end
 
@@ -70,63 +76,107 @@ module entry_check
     return '{fault: fault, unit: (fault == FaultAddress) ? UnitHost : UnitSequencer, detail: detail};
   endfunction
 
-  // One bit more than addresses have: they do not wrap.
-  logic [64:0] features, moved;
-  assign features = {1'b0, descriptor_i[11], descriptor_i[10]} + 65'(entry_i[1]);
-  assign moved = {1'b0, descriptor_i[5], descriptor_i[4]} + 65'(entry_i[2]);
+  // Sums, then comparisons, then the first that fails. Sums have more bits than addresses: they do not wrap.
+  logic [64:0] features_q, moved_q;
+  logic [65:0] result_end_q, features_end_q, moved_end_q;
+  logic bad_result_q, bad_features_q, bad_moved_q;
+  always_ff @(posedge clk_i) begin
+    features_q <= {1'b0, descriptor_i[11], descriptor_i[10]} + 65'(entry_i[1]);
+    moved_q <= {1'b0, descriptor_i[5], descriptor_i[4]} + 65'(entry_i[2]);
+    result_end_q <= 66'(result_i) + 66'(result_bytes_i);
+    features_end_q <= 66'(features_q) + 66'(feature_bytes_i);
+    moved_end_q <= 66'(moved_q) + 66'(slot_bytes_i);
+    bad_result_q <= result_i[1:0] != '0 || result_end_q > 66'(mem_size_i);
+    bad_features_q <= features_q[1:0] != '0 || features_end_q > 66'(mem_size_i);
+    bad_moved_q <= moved_q[1:0] != '0 || moved_end_q > 66'(mem_size_i);
+  end
 
-  logic bad_result, bad_features, bad_moved;
-  assign bad_result = result_i[1:0] != '0 || !in_memory(result_i, result_bytes_i, mem_size_i);
-  assign bad_features = features[1:0] != '0 || !in_memory(features, feature_bytes_i, mem_size_i);
-  assign bad_moved = moved[1:0] != '0 || !in_memory(moved, slot_bytes_i, mem_size_i);
+  logic [15:0] own_slots;  // of the kind that a slot command is for
+  logic
+      first_beyond_q,
+      first_beyond_enc_q,
+      second_beyond_q,
+      source_beyond_q,
+      destination_beyond_q,
+      same_q,
+      token_beyond_q;
+  logic bad_encode_q, bad_decode_q, bad_slot_q, high_1_q, high_3_q, word_3_q;
+  logic enc_live_q, enc_free_q, enc_marked_q, source_live_q, source_written_q, destination_live_q, destination_marked_q;
+  assign own_slots = prediction_q ? pred_slots_i : enc_slots_i;
+  always_ff @(posedge clk_i) begin
+    first_beyond_q <= first >= own_slots;
+    first_beyond_enc_q <= first >= enc_slots_i;
+    second_beyond_q <= second >= own_slots;
+    source_beyond_q <= source_o >= pred_slots_i;
+    destination_beyond_q <= destination_o >= pred_slots_i;
+    same_q <= source_o == destination_o;
+    bad_encode_q <= entry_i[0][31:21] != '0 || vectors == '0 || vectors > header_i.vectors;
+    bad_decode_q <= entry_i[0][31:24] != '0 || entry_i[0][20:18] != '0 || reset || kind > KindStart;
+    bad_slot_q <= entry_i[0][31:16] != '0;
+    high_1_q <= entry_i[1][31:16] != '0;
+    high_3_q <= entry_i[3][31:16] != '0;
+    word_3_q <= entry_i[3] != '0;
+    token_beyond_q <= entry_i[2] >= 32'(header_i.tokens);
+    enc_live_q <= enc_live_i;
+    enc_free_q <= enc_free_i;
+    enc_marked_q <= enc_marked_i;
+    source_live_q <= source_live_i;
+    source_written_q <= source_written_i;
+    destination_live_q <= destination_live_i;
+    destination_marked_q <= destination_marked_i;
+  end
+
+  failure_t failure;
+  logic mark_enc, mark_enc_read, mark_source, mark_destination;
+  always_ff @(posedge clk_i) begin
+    failure_o <= failure;
+    {mark_enc_o, mark_enc_read_o} <= {mark_enc, mark_enc_read};
+    {mark_source_o, mark_destination_o} <= {mark_source, mark_destination};
+  end
 
   always_comb begin
-    failure_o = NoFailure;
-    {mark_enc_o, mark_enc_read_o, mark_source_o, mark_destination_o} = '0;
-    if (encodes) begin
-      mark_enc_o = 1'b1;
-      mark_destination_o = greedy;
-      if (entry_i[0][31:21] != '0 || vectors == '0 || vectors > header_i.vectors)
-        failure_o = refuse(FaultBadEntry, 32'd0);
-      else if (greedy ? entry_i[3][31:16] != '0 : entry_i[3] != '0) failure_o = refuse(FaultBadEntry, 32'd3);
-      else if (first >= enc_slots_i || (!reset && !enc_live_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (greedy && (destination_o >= pred_slots_i || (!reset && !destination_live_i)))
-        failure_o = refuse(FaultBadSlot, 32'(destination_o));
-      else if (enc_marked_i) failure_o = refuse(FaultHazard, 32'(first));
-      else if (greedy && destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
-      else if (bad_features) failure_o = refuse(FaultAddress, features[31:0]);
-      else if (greedy && bad_result) failure_o = refuse(FaultAddress, result_i[31:0]);
-    end else if (decodes) begin
-      mark_enc_read_o = !no_joint;
-      mark_source_o = kind == KindToken && source_o != destination_o;
-      mark_destination_o = 1'b1;
-      if (entry_i[0][31:24] != '0 || entry_i[0][20:18] != '0 || reset || kind > KindStart)
-        failure_o = refuse(FaultBadEntry, 32'd0);
-      else if (kind == KindNone && source_o != destination_o) failure_o = refuse(FaultBadEntry, 32'd1);
-      else if (kind == KindToken && entry_i[2] >= 32'(header_i.tokens)) failure_o = refuse(FaultBadEntry, 32'd2);
-      else if (entry_i[3] != '0) failure_o = refuse(FaultBadEntry, 32'd3);
-      else if (!no_joint && (first >= enc_slots_i || enc_free_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (kind != KindStart && (source_o >= pred_slots_i || !source_live_i))
-        failure_o = refuse(FaultBadSlot, 32'(source_o));
-      else if (destination_o >= pred_slots_i) failure_o = refuse(FaultBadSlot, 32'(destination_o));
-      else if (mark_source_o && source_written_i) failure_o = refuse(FaultHazard, 32'(source_o));
-      else if (destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
-      else if (!no_joint && bad_result) failure_o = refuse(FaultAddress, result_i[31:0]);
+    failure = NoFailure;
+    {mark_enc, mark_enc_read, mark_source, mark_destination} = '0;
+    if (encodes_q) begin
+      mark_enc = 1'b1;
+      mark_destination = greedy_q;
+      if (bad_encode_q) failure = refuse(FaultBadEntry, 32'd0);
+      else if (greedy_q ? high_3_q : word_3_q) failure = refuse(FaultBadEntry, 32'd3);
+      else if (first_beyond_enc_q || (!reset && !enc_live_q)) failure = refuse(FaultBadSlot, 32'(first));
+      else if (greedy_q && (destination_beyond_q || (!reset && !destination_live_q)))
+        failure = refuse(FaultBadSlot, 32'(destination_o));
+      else if (enc_marked_q) failure = refuse(FaultHazard, 32'(first));
+      else if (greedy_q && destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
+      else if (bad_features_q) failure = refuse(FaultAddress, features_q[31:0]);
+      else if (greedy_q && bad_result_q) failure = refuse(FaultAddress, result_i[31:0]);
+    end else if (decodes_q) begin
+      mark_enc_read = !no_joint;
+      mark_source = kind == KindToken && !same_q;
+      mark_destination = 1'b1;
+      if (bad_decode_q) failure = refuse(FaultBadEntry, 32'd0);
+      else if (kind == KindNone && !same_q) failure = refuse(FaultBadEntry, 32'd1);
+      else if (kind == KindToken && token_beyond_q) failure = refuse(FaultBadEntry, 32'd2);
+      else if (word_3_q) failure = refuse(FaultBadEntry, 32'd3);
+      else if (!no_joint && (first_beyond_enc_q || enc_free_q)) failure = refuse(FaultBadSlot, 32'(first));
+      else if (kind != KindStart && (source_beyond_q || !source_live_q)) failure = refuse(FaultBadSlot, 32'(source_o));
+      else if (destination_beyond_q) failure = refuse(FaultBadSlot, 32'(destination_o));
+      else if (mark_source && source_written_q) failure = refuse(FaultHazard, 32'(source_o));
+      else if (destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
+      else if (!no_joint && bad_result_q) failure = refuse(FaultAddress, result_i[31:0]);
     end else begin
-      mark_source_o = copies || saves;
-      mark_destination_o = !saves;
-      if (entry_i[0][31:16] != '0) failure_o = refuse(FaultBadEntry, 32'd0);
-      else if (entry_i[1][31:16] != '0) failure_o = refuse(FaultBadEntry, 32'd1);
-      else if (entry_i[3] != '0) failure_o = refuse(FaultBadEntry, 32'd3);
-      else if (first >= (prediction ? pred_slots_i : enc_slots_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (copies && (prediction ? !source_live_i : enc_free_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (saves && (prediction ? !source_live_i : !enc_live_i)) failure_o = refuse(FaultBadSlot, 32'(first));
-      else if (copies && second >= (prediction ? pred_slots_i : enc_slots_i))
-        failure_o = refuse(FaultBadSlot, 32'(second));
-      else if (mark_source_o && source_written_i) failure_o = refuse(FaultHazard, 32'(first));
-      else if (mark_destination_o && destination_marked_i) failure_o = refuse(FaultHazard, 32'(destination_o));
-      else if (saves || operation == CmdRestore) begin
-        if (bad_moved) failure_o = refuse(FaultAddress, moved[31:0]);
+      mark_source = copies_q || saves_q;
+      mark_destination = !saves_q;
+      if (bad_slot_q) failure = refuse(FaultBadEntry, 32'd0);
+      else if (high_1_q) failure = refuse(FaultBadEntry, 32'd1);
+      else if (word_3_q) failure = refuse(FaultBadEntry, 32'd3);
+      else if (first_beyond_q) failure = refuse(FaultBadSlot, 32'(first));
+      else if (copies_q && (prediction_q ? !source_live_q : enc_free_q)) failure = refuse(FaultBadSlot, 32'(first));
+      else if (saves_q && (prediction_q ? !source_live_q : !enc_live_q)) failure = refuse(FaultBadSlot, 32'(first));
+      else if (copies_q && second_beyond_q) failure = refuse(FaultBadSlot, 32'(second));
+      else if (mark_source && source_written_q) failure = refuse(FaultHazard, 32'(first));
+      else if (mark_destination && destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
+      else if (saves_q || restores_q) begin
+        if (bad_moved_q) failure = refuse(FaultAddress, moved_q[31:0]);
       end
     end
   end

@@ -26,7 +26,7 @@ module entry_desk
     input  logic     [31:0] data_i,
     input  logic            get_i,
     input  logic     [15:0] index_i,
-    output logic            got_o,
+    output logic            got_o,            // the entry is there, and checked
     output failure_t        entry_failure_o,
     input  logic            clear_marks_i,
     input  logic            mark_i,
@@ -88,6 +88,7 @@ module entry_desk
   // The store's index belongs to whoever works.
   logic send_get, slots_get, send_busy_q, slots_busy_q;
   logic [15:0] send_index;
+  logic got;
   entry_words_t entry;
   always_ff @(posedge clk_i) begin
     if (stage_reset) begin
@@ -116,7 +117,7 @@ module entry_desk
       .wdata_i(data_i),
       .get_i(get_i || send_get || slots_get),
       .index_i(index),
-      .got_o,
+      .got_o(got),
       .entry_o(entry)
   );
 
@@ -127,6 +128,9 @@ module entry_desk
   logic [31:0] feature_bytes, slot_bytes;
   assign encodes = descriptor_i[0][7:0] == CmdEncode || descriptor_i[0][7:0] == CmdGreedy;
   assign decodes = descriptor_i[0][7:0] == CmdDecode;
+  logic [31:0] feature_bytes_q, slot_bytes_q;
+  logic [3:0] checking_q;
+  assign got_o = checking_q[3];
   always_comb begin
     feature_bytes = '0;
     for (int v = 0; v < 3; v++) begin
@@ -138,15 +142,21 @@ module entry_desk
       slot_bytes = 32'(header_i.enc_a_units) * Cols + 32'(header_i.enc_c_units) * (Rows / 2);
     end
   end
+  always_ff @(posedge clk_i) begin
+    feature_bytes_q <= feature_bytes;
+    slot_bytes_q <= slot_bytes;
+    checking_q <= stage_reset ? '0 : {checking_q[2:0], got};
+  end
 
   entry_check u_check (
+      .clk_i,
       .descriptor_i,
       .entry_i(entry),
       .result_i,
       .result_bytes_i,
-      .slot_bytes_i(slot_bytes),
+      .slot_bytes_i(slot_bytes_q),
       .header_i,
-      .feature_bytes_i(feature_bytes),
+      .feature_bytes_i(feature_bytes_q),
       .enc_slots_i,
       .pred_slots_i,
       .mem_size_i(MemBytes),
@@ -224,7 +234,7 @@ module entry_desk
       .failed_o(send_failed_o),
       .get_o(send_get),
       .index_o(send_index),
-      .got_i(got_o),
+      .got_i(got),
       .entry_i(entry),
       .read_valid_o(send_read_o),
       .read_ready_i(send_read_ready_i),
@@ -254,7 +264,7 @@ module entry_desk
       .failure_o(slots_failure_o),
       .index_o(slots_index_o),
       .get_o(slots_get),
-      .got_i(got_o),
+      .got_i(got),
       .entry_i(entry),
       .read_valid_o(move_read_o),
       .read_ready_i(move_read_ready_i),

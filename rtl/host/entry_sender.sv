@@ -78,7 +78,7 @@ module entry_sender
   assign missing = header_i.vectors - vectors;
 
   function automatic logic [15:0] times(input logic [15:0] value, input logic [2:0] factor);
-    return (factor[0] ? value : '0) + (factor[1] ? value << 1 : '0) + (factor[2] ? value << 2 : '0);
+    return (factor[2] ? value << 2 : factor[0] ? value : '0) + (factor[1] ? value << 1 : '0);  // at most 4
   endfunction
 
   // Slots to addresses: encoder, source, destination.
@@ -104,24 +104,29 @@ module entry_sender
     );
   end
 
-  logic [15:0] bank_start, loaded_units, pad_units;
-  assign bank_start = (bank_q ? 16'(ScratchUnits) : '0) + header_i.feature_unit;
-  assign loaded_units = times(header_i.feature_units, vectors);
-  assign pad_units = times(header_i.feature_units, missing);
+  // By the entry, two clocks after it is there.
+  logic [15:0] bank_start_q, loaded_units_q, pad_units_q, pad_start_q;
+  logic [63:0] features_q;
+  always_ff @(posedge clk_i) begin
+    bank_start_q <= (bank_q ? 16'(ScratchUnits) : '0) + header_i.feature_unit;
+    loaded_units_q <= times(header_i.feature_units, vectors);
+    pad_units_q <= times(header_i.feature_units, missing);
+    pad_start_q <= bank_start_q + loaded_units_q;
+    features_q <= {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
+  end
 
   assign get_o = (state_q == Idle && start_i) || (state_q == Done && !done_o);
   assign index_o = index_q;
   assign done_o = state_q == Done && (index_q == count || failed_q);
   assign failed_o = failed_q;
   assign read_valid_o = state_q == Request;
-  assign read_o.addr = {descriptor_i[11], descriptor_i[10]} + 64'(entry_i[1]);
-  assign read_o.words = 27'(loaded_units) * 27'(Cols / 4);
+  assign read_o = '{addr: features_q, words: 27'(loaded_units_q) * 27'(Cols / 4)};
   assign job_valid_o = state_q == Load || state_q == Pad;
   always_comb begin
     job_o = '0;
     job_o.op = (state_q == Pad) ? SlotZero : SlotRestore;
-    job_o.act = bank_start + ((state_q == Pad) ? loaded_units : '0);
-    job_o.act_units = (state_q == Pad) ? pad_units : loaded_units;
+    job_o.act = (state_q == Pad) ? pad_start_q : bank_start_q;
+    job_o.act_units = (state_q == Pad) ? pad_units_q : loaded_units_q;
   end
   assign job_abort_o = state_q == Features && error_i;
 

@@ -114,20 +114,38 @@ module front
   logic [7:0] operation;
   failure_t failure_q, command_failure;
   logic accepted_q, garbled_q;  // garbled: nothing of the descriptor can be believed
-  logic overrun, streams, moves;
+  logic streams_q, moves_q;
 
   assign operation = descriptor_q[0][7:0];
   assign count = descriptor_q[0][31:16];
-  assign streams = on_streams(operation);
-  assign moves = on_slots(operation);
-  assign overrun = (tail_i - head_q) > (32'd1 << log2_i);
   assign head_o = head_q;
   assign descriptor_o = descriptor_q;
   assign result_o = result_q;
   assign busy_o = state_q != Wait;
-  assign pending_o = accepted_q && streams && (state_q == AcceptGet || state_q == AcceptEntry || state_q == Register);
+  assign pending_o = accepted_q && streams_q && (state_q == AcceptGet || state_q == AcceptEntry || state_q == Register);
 
+  // The ring, as it is two clocks after tail or head has moved; the head does not move just before it matters.
+  logic [31:0] size_q, ahead_q;
+  logic [63:0] ring_addr_q;
+  logic overrun_q, waiting_q;
+  always_ff @(posedge clk_i) begin
+    size_q <= 32'd1 << log2_i;
+    ahead_q <= tail_i - head_q;
+    overrun_q <= ahead_q > size_q;
+    waiting_q <= ahead_q != '0;
+    streams_q <= on_streams(operation);
+    moves_q <= on_slots(operation);
+    ring_addr_q <= base_i + {26'd0, head_q & (size_q - 32'd1), 6'd0};
+    if (rst_i) begin
+      ahead_q   <= '0;
+      overrun_q <= 1'b0;
+      waiting_q <= 1'b0;
+    end
+  end
+
+  logic [1:0] look_q;  // clocks for the check
   command_check u_check (
+      .clk_i,
       .descriptor_i(descriptor_q),
       .crc_i(~crc_q),
       .program_i,
@@ -139,7 +157,7 @@ module front
 
   always_comb begin
     read_valid_o = state_q == Request || state_q == EntryRequest;
-    read_o = '{addr: base_i + {26'd0, head_q & ((32'd1 << log2_i) - 32'd1), 6'd0}, words: 27'd16};
+    read_o = '{addr: ring_addr_q, words: 27'd16};
     if (state_q == EntryRequest) read_o = '{addr: {descriptor_q[3], descriptor_q[2]}, words: {9'd0, count, 2'b00}};
   end
 
@@ -166,11 +184,11 @@ module front
         enc_needed: '0,
         pred_needed: '0
     };
-    if (drops && streams) command_o.enc = enc_written_i;
-    if (drops && moves && !on_prediction) command_o.enc = pred_written_i[EncSlots-1:0];
-    if (drops && (streams || on_prediction)) command_o.pred = pred_written_i;
-    if (drops && streams) command_o.enc_needed = enc_written_i | enc_read_i;
-    if (drops && streams) command_o.pred_needed = pred_written_i | pred_read_i;
+    if (drops && streams_q) command_o.enc = enc_written_i;
+    if (drops && moves_q && !on_prediction) command_o.enc = pred_written_i[EncSlots-1:0];
+    if (drops && (streams_q || on_prediction)) command_o.pred = pred_written_i;
+    if (drops && streams_q) command_o.enc_needed = enc_written_i | enc_read_i;
+    if (drops && streams_q) command_o.pred_needed = pred_written_i | pred_read_i;
   end
 
   assign end_valid_o = state_q == End;
@@ -193,16 +211,17 @@ module front
         index_q <= '0;
         accepted_q <= 1'b0;
         garbled_q <= 1'b1;
-        if (run_i && overrun) begin
+        if (run_i && overrun_q) begin
           halt_o <= 1'b1;
           failure_q <= '{fault: FaultRingOverrun, unit: UnitHost, detail: tail_i};
-        end else if (run_i && tail_i != head_q && !halt_o) begin
+        end else if (run_i && waiting_q && !halt_o) begin
           failure_q <= NoFailure;
           state_q   <= Request;
         end
       end
       Request: if (read_ready_i) state_q <= Descriptor;
       Descriptor: begin
+        look_q <= '0;
         if (data_valid_i) begin
           descriptor_q[words_q[3:0]] <= data_i;
           words_q <= words_q + 16'd1;
@@ -219,14 +238,17 @@ module front
         end
       end
       Check: begin
-        words_q   <= '0;
-        result_q  <= {1'b0, descriptor_q[5], descriptor_q[4]};
-        failure_q <= command_failure;
-        garbled_q <= command_failure.fault == FaultChecksum;
-        if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
-        else if (!streams && !moves) state_q <= Barrier;
-        else state_q <= (count == '0) ? EntriesCrc : EntryRequest;
-        if (command_failure.fault == FaultNone) crc_q <= CrcInit;
+        look_q   <= look_q + 2'd1;
+        words_q  <= '0;
+        result_q <= {1'b0, descriptor_q[5], descriptor_q[4]};
+        if (look_q == 2'd3) begin
+          failure_q <= command_failure;
+          garbled_q <= command_failure.fault == FaultChecksum;
+          if (command_failure.fault != FaultNone || operation == CmdNop) state_q <= Register;
+          else if (!streams_q && !moves_q) state_q <= Barrier;
+          else state_q <= (count == '0) ? EntriesCrc : EntryRequest;
+          if (command_failure.fault == FaultNone) crc_q <= CrcInit;
+        end
       end
       EntryRequest: if (read_ready_i) state_q <= Entries;
       Entries: begin
@@ -241,7 +263,7 @@ module front
         end
       end
       EntriesCrc: begin
-        state_q <= moves ? Barrier : CheckGet;
+        state_q <= moves_q ? Barrier : CheckGet;
         if (descriptor_q[0][8+FlagChecked] && ~crc_q != descriptor_q[14]) begin
           failure_q <= '{fault: FaultChecksum, unit: UnitHost, detail: ~crc_q};
           state_q   <= Register;
@@ -249,7 +271,7 @@ module front
       end
       Barrier: begin
         if (empty_i) begin
-          if (moves) state_q <= CheckGet;
+          if (moves_q) state_q <= CheckGet;
           else state_q <= Register;
         end
       end
@@ -257,7 +279,7 @@ module front
         if (index_q == count) begin
           index_q <= '0;
           accepted_q <= 1'b1;
-          state_q <= streams ? AcceptGet : Register;
+          state_q <= streams_q ? AcceptGet : Register;
         end else begin
           state_q <= CheckEntry;
         end
@@ -286,10 +308,10 @@ module front
         if (command_ready_i) begin
           if (failure_q.fault != FaultNone || operation == CmdNop) begin
             state_q <= End;
-          end else if (streams) begin
+          end else if (streams_q) begin
             send_start_o <= count != '0;
             state_q <= (count != '0) ? Send : End;
-          end else if (moves) begin
+          end else if (moves_q) begin
             slots_start_o <= 1'b1;
             state_q <= Slots;
           end else begin

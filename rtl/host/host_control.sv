@@ -79,26 +79,33 @@ module host_control
     input  logic        threads_idle_i,
     output logic [63:0] clock_o
 );
-  logic run, enabled, soft_request, latch, halt, watchdog_halt, busy;
-  logic [31:0] watchdog, halt_tag;
-  logic [63:0] age, latched[7];
-  failure_t halt_failure;
+  logic run, enabled, soft_request, latch, halt_q, watchdog_halt_q, busy;
+  logic [31:0] watchdog, halt_tag_q;
+  logic [63:0] age_q, latched[7];
+  failure_t halt_failure_q;
 
-  assign busy = front_busy_i || !completer_empty_i;
-  assign run_o = run && !halt;
+  assign busy  = front_busy_i || !completer_empty_i;
+  assign run_o = run && !halt_q;
 
   // The first who halts is told; where several do in one clock, the completer knows a command.
-  assign age = clock_o - (completer_empty_i ? front_clock_i : oldest_clock_i);
-  assign watchdog_halt = watchdog != '0 && run && busy && age > 64'(watchdog);
-  assign halt = front_halt_i || completer_halt_i || watchdog_halt;
-  always_comb begin
-    halt_failure = '{fault: FaultWatchdog, unit: UnitSequencer, detail: instruction_i};
-    halt_tag = completer_empty_i ? front_tag_i : oldest_tag_i;
-    if (completer_halt_i) halt_failure = completer_failure_i;
+  // An age that is acted on is that of a command that still is the oldest: no completion since.
+  logic aged_q;
+  logic [2:0] completions_q;
+  always_ff @(posedge clk_i) begin
+    completions_q <= {completions_q[1:0], completion_tail_i[0]};
+    age_q <= busy ? clock_o - (completer_empty_i ? front_clock_i : oldest_clock_i) : '0;
+    aged_q <= watchdog != '0 && age_q > 64'(watchdog);
+    watchdog_halt_q <= aged_q && run && busy && completions_q == {3{completion_tail_i[0]}};
+
+    halt_q <= front_halt_i || completer_halt_i || watchdog_halt_q;
+    halt_failure_q <= '{fault: FaultWatchdog, unit: UnitSequencer, detail: instruction_i};
+    halt_tag_q <= completer_empty_i ? front_tag_i : oldest_tag_i;
+    if (completer_halt_i) halt_failure_q <= completer_failure_i;
     else if (front_halt_i) begin
-      halt_failure = front_failure_i;
-      halt_tag = '0;
+      halt_failure_q <= front_failure_i;
+      halt_tag_q <= '0;
     end
+    if (rst_i || reset_o) {age_q, aged_q, watchdog_halt_q, halt_q} <= '0;
   end
 
   registers #(
@@ -126,9 +133,9 @@ module host_control
       .s_axil_rdata_o,
       .s_axil_rresp_o,
       .clear_i(reset_o),
-      .halt_i(halt),
-      .halt_failure_i(halt_failure),
-      .halt_tag_i(halt_tag),
+      .halt_i(halt_q),
+      .halt_failure_i(halt_failure_q),
+      .halt_tag_i(halt_tag_q),
       .completion_irq_i,
       .busy_i(hold_o || (busy && !halted_o)),
       .program_i,

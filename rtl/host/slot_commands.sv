@@ -55,34 +55,46 @@ module slot_commands
 
   state_e state_q;
   logic [7:0] operation;
-  logic prediction, restores, copies;
-  logic [15:0] count, index_q;
+  logic prediction_q, restores_q, copies_q, saves_q, frees_q;
+  logic [15:0] count, index_q, act_units_q, cell_units_q;
   logic live_q, ended_q;
   failure_t failure_q;
   assign operation = descriptor_i[0][7:0];
   assign count = descriptor_i[0][31:16];
-  assign prediction = descriptor_i[0][8+FlagPrediction];
-  assign restores = operation == CmdRestore;
-  assign copies = operation == CmdCopy;
+  always_ff @(posedge clk_i) begin  // the descriptor is there long before the start
+    prediction_q <= descriptor_i[0][8+FlagPrediction];
+    restores_q <= operation == CmdRestore;
+    copies_q <= operation == CmdCopy;
+    saves_q <= operation == CmdSave;
+    frees_q <= operation == CmdFree;
+    act_units_q <= prediction_q ? header_i.pred_a_units : header_i.enc_a_units;
+    cell_units_q <= prediction_q ? header_i.pred_c_units : header_i.enc_c_units;
+  end
 
   logic busy[2];
-  logic [15:0] act[2], cells[2], act_units, cell_units;
-  assign act_units  = prediction ? header_i.pred_a_units : header_i.enc_a_units;
-  assign cell_units = prediction ? header_i.pred_c_units : header_i.enc_c_units;
+  logic [15:0] act[2], cells[2];
   for (genvar i = 0; i < 2; i++) begin : gen_address
     slot_address u_address (
         .clk_i,
         .rst_i,
         .start_i(state_q == Get && got_i),
         .slot_i(entry_i[i][15:0]),
-        .act_base_i(16'(2 * ScratchUnits) + (prediction ? 16'(EncAUnits) : '0)),
-        .act_units_i(act_units),
-        .cell_base_i(prediction ? 16'(EncCUnits) : '0),
-        .cell_units_i(cell_units),
+        .act_base_i(16'(2 * ScratchUnits) + (prediction_q ? 16'(EncAUnits) : '0)),
+        .act_units_i(act_units_q),
+        .cell_base_i(prediction_q ? 16'(EncCUnits) : '0),
+        .cell_units_i(cell_units_q),
         .busy_o(busy[i]),
         .act_o(act[i]),
         .cell_o(cells[i])
     );
+  end
+
+  // Where a slot is saved, and its words: known a clock after the entry.
+  logic [63:0] addr_q;
+  logic [26:0] words_q;
+  always_ff @(posedge clk_i) begin
+    addr_q  <= {descriptor_i[5], descriptor_i[4]} + 64'(entry_i[2]);
+    words_q <= 27'(act_units_q) * 27'(Cols / 4) + 27'(cell_units_q) * 27'(Rows / 8);
   end
 
   assign index_o = index_q;
@@ -90,34 +102,30 @@ module slot_commands
   assign get_o = (state_q == Idle && start_i && count != '0) || (state_q == Next && !done_o);
   assign done_o = state_q == Next && (index_q == count || failure_q.fault != FaultNone);
   assign read_valid_o = state_q == Request;
-  assign read_o.addr = job_o.addr;
-  assign read_o.words = 27'(act_units) * 27'(Cols / 4) + 27'(cell_units) * 27'(Rows / 8);
+  assign read_o = '{addr: addr_q, words: words_q};
   assign job_valid_o = state_q == Job;
   assign job_abort_o = state_q == Move && error_i;
   always_comb begin
     job_o = '{
         op: SlotZero,
         act: act[0],
-        act_units: act_units,
+        act_units: act_units_q,
         cell_unit: cells[0],
-        cell_units: cell_units,
+        cell_units: cell_units_q,
         to_act: act[1],
         to_cell: cells[1],
-        addr: {descriptor_i[5], descriptor_i[4]} + 64'(entry_i[2])
+        addr: addr_q
     };
-    unique case (operation)
-      CmdCopy: job_o.op = SlotCopy;
-      CmdSave: job_o.op = SlotSave;
-      CmdRestore: job_o.op = SlotRestore;
-      default: ;
-    endcase
+    if (copies_q) job_o.op = SlotCopy;
+    else if (saves_q) job_o.op = SlotSave;
+    else if (restores_q) job_o.op = SlotRestore;
   end
 
-  assign set_enc_o   = state_q == Set && !prediction && operation != CmdSave;
-  assign set_pred_o  = state_q == Set && prediction && operation != CmdSave;
-  assign set_slot_o  = copies ? entry_i[1][15:0] : entry_i[0][15:0];
-  assign set_live_o  = copies ? live_q : operation != CmdFree;
-  assign set_ended_o = copies && ended_q;
+  assign set_enc_o   = state_q == Set && !prediction_q && !saves_q;
+  assign set_pred_o  = state_q == Set && prediction_q && !saves_q;
+  assign set_slot_o  = copies_q ? entry_i[1][15:0] : entry_i[0][15:0];
+  assign set_live_o  = copies_q ? live_q : !frees_q;
+  assign set_ended_o = copies_q && ended_q;
 
   always_ff @(posedge clk_i) begin
     unique case (state_q)
@@ -130,7 +138,7 @@ module slot_commands
       Addresses: begin
         live_q  <= first_live_i;
         ended_q <= !first_live_i && !first_free_i;
-        if (!busy[0] && !busy[1]) state_q <= restores ? Request : Job;
+        if (!busy[0] && !busy[1]) state_q <= restores_q ? Request : Job;
       end
       Request: if (read_ready_i) state_q <= Job;
       Job: if (job_ready_i) state_q <= Move;

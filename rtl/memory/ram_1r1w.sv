@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory with one write port and one read port, both on one clock. Data come two clocks after the address (block RAM and
-// its output register, nothing between) and stay until the next read.
+// its output register, nothing between) and stay until the next read. No reader relies on either the old or the new data of
+// a word that is being written (no_rw_check): ECP5 would need registers and multiplexers to promise one.
 module ram_1r1w #(
     parameter int unsigned Width = 36,  // bits of a word
     parameter int unsigned Words = 512,
@@ -14,7 +15,7 @@ module ram_1r1w #(
     input  logic [AddrW-1:0] raddr_i,
     output logic [Width-1:0] rdata_o   // two clocks after re_i
 );
-  (* ram_style = "block" *)
+  (* ram_style = "block", no_rw_check *)
   logic [Width-1:0] mem[Words];
   logic [Width-1:0] read_q;
   logic re_q;

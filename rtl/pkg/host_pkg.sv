@@ -21,6 +21,9 @@ package host_pkg;
 
   localparam int unsigned MostK = 33;
 
+  localparam int unsigned Spaces = 6;  // of a program
+  localparam int unsigned TableBytes = 9216;  // all of that space
+
   typedef logic [15:0][31:0] descriptor_t;
   typedef logic [3:0][31:0] entry_words_t;
 

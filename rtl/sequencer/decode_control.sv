@@ -115,7 +115,7 @@ module decode_control
       };
 
   // Scans, and the writers of results.
-  logic token_busy, token_valid, token_start, result_valid, result_done, scan_taken;
+  logic word_taken, token_busy, token_valid, token_start, result_valid, result_done, scan_taken;
   logic [63:0] token_addr, result_addr;
   logic [31:0] token_data, result_data;
   assign scan_valid_o = scan_wanted_q && !token_busy;
@@ -135,7 +135,7 @@ module decode_control
       .lse_i,
       .busy_o(token_busy),
       .valid_o(token_valid),
-      .ready_i(result_ready_i),
+      .ready_i(word_taken),
       .address_o(token_addr),
       .data_o(token_data)
   );
@@ -155,23 +155,28 @@ module decode_control
       .class_o,
       .class_logit_i,
       .valid_o(result_valid),
-      .ready_i(result_ready_i),
+      .ready_i(word_taken),
       .address_o(result_addr),
       .data_o(result_data)
   );
 
-  // One writer at a time: tokens while the thread works, the header when all tokens are written.
+  // One writer at a time: tokens while the thread works, the header when all tokens are written. A word waits in a register to be taken.
   logic header_valid;
-  assign header_valid   = (state_q == Header && !token_busy && !scan_wanted_q) || state_q == Count;
-  assign result_valid_o = token_valid || result_valid || header_valid;
-  always_comb begin
-    if (token_valid) {result_addr_o, result_data_o} = {token_addr, token_data};
-    else if (result_valid) {result_addr_o, result_data_o} = {result_addr, result_data};
-    else if (state_q == Count) {result_addr_o, result_data_o} = {entry_q.result + 64'd4, 16'd0, joints_q};
-    else {result_addr_o, result_data_o} = {entry_q.result, 15'd0, capped && !is_blank, 8'd0, tokens_q};
+  assign header_valid = (state_q == Header && !token_busy && !scan_wanted_q) || state_q == Count;
+  assign word_taken   = !result_valid_o;
+  always_ff @(posedge clk_i) begin
+    if (word_taken) begin
+      if (token_valid) {result_addr_o, result_data_o} <= {token_addr, token_data};
+      else if (result_valid) {result_addr_o, result_data_o} <= {result_addr, result_data};
+      else if (state_q == Count) {result_addr_o, result_data_o} <= {entry_q.result + 64'd4, 16'd0, joints_q};
+      else {result_addr_o, result_data_o} <= {entry_q.result, 15'd0, capped && !is_blank, 8'd0, tokens_q};
+    end
+    if (rst_i) result_valid_o <= 1'b0;
+    else result_valid_o <= word_taken ? token_valid || result_valid || header_valid : !result_ready_i;
   end
 
-  assign done_valid_o = state_q == Done && !token_busy;  // after a fault a token may still be written
+  // After a fault a token may still be written.
+  assign done_valid_o = state_q == Done && !token_busy && !result_valid_o;
   assign done_o = '{
           last: entry_q.last,
           index: entry_q.index,
@@ -242,8 +247,8 @@ module decode_control
       end
       Scan: if (scan_done_i) state_q <= Result;
       Result: if (result_done) state_q <= Done;
-      Header: if (header_valid && result_ready_i) state_q <= Count;
-      Count: if (result_ready_i) state_q <= Done;
+      Header: if (header_valid && word_taken) state_q <= Count;
+      Count: if (word_taken) state_q <= Done;
       default: if (done_valid_o && done_ready_i) state_q <= Take;
     endcase
 

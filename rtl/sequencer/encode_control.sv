@@ -44,8 +44,9 @@ module encode_control
     output logic waiting_o,
     output logic idle_o
 );
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     Take,
+    Look,       // for conflicts
     ZeroStart,
     Zero,
     Run
@@ -83,15 +84,13 @@ module encode_control
     ) && {way_q[i].entry.enc_cell, way_q[i].entry.bank} == {entry_q.enc_cell, entry_q.bank};
   end
 
-  logic wants, conflict;
-  assign wants = runs_encode(entry_q.fault, entry_q.operation);
-  assign conflict = behind[0] || behind[1] || behind[2];
+  logic wants_q, conflict_q, slot_read_q, zero_may_q;  // a conflict ends, but none comes up while the entry waits
 
   assign full = way_q[1].valid;
   assign entry_ready_o = state_q == Take;
-  assign run_valid_o = state_q == Run && wants && !conflict && !full;
-  assign push = state_q == Run && !full && (!wants || (run_valid_o && run_ready_i));
-  assign pushed = '{valid: 1'b1, runs: wants, entry: entry_q};
+  assign run_valid_o = state_q == Run && wants_q && !conflict_q && !full;
+  assign push = state_q == Run && !full && (!wants_q || (run_valid_o && run_ready_i));
+  assign pushed = '{valid: 1'b1, runs: wants_q, entry: entry_q};
 
   assign run_o = '{
           section: SectionEncode,
@@ -117,9 +116,9 @@ module encode_control
   assign pop = passed_valid_o && passed_ready_i;
 
   logic [1:0] unread;
-  assign unread = 2'(state_q != Take && wants) + 2'(way_q[0].valid && way_q[0].runs) + 2'(way_q[1].valid && way_q[1].runs);
+  assign unread = 2'(state_q != Take && wants_q) + 2'(way_q[0].valid && way_q[0].runs) + 2'(way_q[1].valid && way_q[1].runs);
   assign features_free_o = unread <= 2'd1;
-  assign waiting_o = (state_q == Run && wants && conflict) || (state_q == ZeroStart && slot_read);
+  assign waiting_o = (state_q == Run && wants_q && conflict_q) || (state_q == ZeroStart && slot_read_q);
   assign idle_o = state_q == Take && !way_q[0].valid;
 
   // The run that is done is the oldest that runs.
@@ -141,6 +140,9 @@ module encode_control
   end
 
   always_ff @(posedge clk_i) begin
+    conflict_q <= behind[0] || behind[1] || behind[2];
+    slot_read_q <= slot_read;
+    zero_may_q <= !way_q[0].valid && !slot_read;
     way_q <= done_way;
     if (pop) begin
       way_q[0] <= done_way[1];
@@ -156,10 +158,11 @@ module encode_control
     unique case (state_q)
       Take: begin
         entry_q <= entry_i;
-        if (entry_valid_i)
-          state_q <= (runs_encode(entry_i.fault, entry_i.operation) && entry_i.enc_reset) ? ZeroStart : Run;
+        wants_q <= runs_encode(entry_i.fault, entry_i.operation);
+        if (entry_valid_i) state_q <= Look;
       end
-      ZeroStart: if (!way_q[0].valid && !slot_read) state_q <= Zero;
+      Look: state_q <= (wants_q && entry_q.enc_reset) ? ZeroStart : Run;
+      ZeroStart: if (zero_may_q) state_q <= Zero;
       Zero: if (zero_done_i) state_q <= Run;
       default: if (push) state_q <= Take;
     endcase

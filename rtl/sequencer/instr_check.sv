@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks one instruction: is it defined in its section, and does every operand lie within its space (docs/isa.md, section 4).
 //
-// Serial, with one adder and a shift-and-add multiplier: some 30 clocks, hidden behind the instruction that runs. On the way it makes the address of
-// the embedding row that a LOOKUP reads.
+// Serial: a step an operand, beside a shift-and-add multiplication; some 15 clocks, hidden behind the instruction that runs. On the way it makes the
+// address of the embedding row that a LOOKUP reads.
 module instr_check
   import gharial_pkg::*;
   import sequencer_pkg::*;
@@ -28,8 +28,6 @@ module instr_check
 
   typedef enum logic [3:0] {
     Idle,
-    Product,  // row groups x column tiles, or tokens x units
-    Extent,  // first tile or embedding unit + product
     Source,
     Scale,
     Bias,
@@ -37,16 +35,19 @@ module instr_check
     Destination,
     CellOrPrediction,
     Second,
+    Extent,  // first tile or embedding unit + row groups x column tiles, or tokens x units
     TokenRow,  // LOOKUP: the token's row
+    Settle,  // the last steps are on their way
     Result
   } state_e;
 
   state_e state_q;
   fault_e fault_q;
+  logic   settled_q;
   logic [31:0] a_q, product_q;
   logic [15:0] b_q;
 
-  logic is_matvec, is_lookup, is_joint;
+  logic is_matvec, is_lookup, is_joint, multiplied;
   post_e post;
   logic [3:0] first, last;
   logic [ 2:0] vectors;
@@ -82,8 +83,10 @@ module instr_check
   end
 
   // Sizes of spaces and outputs.
-  function automatic logic [19:0] times(input logic [15:0] value, input logic [2:0] count);
-    return (count[0] ? 20'(value) : '0) + (count[1] ? 20'(value) << 1 : '0) + (count[2] ? 20'(value) << 2 : '0);
+  function automatic logic [18:0] times(input logic [15:0] multiplicand, input logic [2:0] count);  // at most 4
+    logic [18:0] wide;
+    wide = 19'(multiplicand);
+    return (count[2] ? wide << 2 : count[0] ? wide : '0) + (count[1] ? wide << 1 : '0);
   endfunction
 
   // Activation units of so many cell units of int8.
@@ -104,8 +107,10 @@ module instr_check
     kept_count = kept[3] ? 3'd4 : kept[2] ? 3'd3 : kept[1] ? 3'd2 : kept[0] ? 3'd1 : 3'd0;
   end
 
-  // The one comparison of a step: base + extent against a limit.
-  logic [32:0] base, extent, limit;
+  // A step's one comparison: base + value * factor + extent against a limit, in three stages behind the state.
+  logic [31:0] base, extent, limit;
+  logic [15:0] value;
+  logic [ 2:0] factor;
   logic applies, forbidden, empty;
   logic [15:0] destination;
   logic [23:0] output_units;
@@ -120,90 +125,115 @@ module instr_check
 
   always_comb begin
     base = '0;
-    extent = '0;
-    limit = '1;
-    applies = 1'b1;
+    value = instr_i[4][31:16];
+    factor = '0;
+    extent = 32'(groups);
+    limit = '0;
+    applies = 1'b0;
     forbidden = 1'b0;
     unique case (state_q)
-      Extent: begin
-        base = 33'(instr_i[1]);
-        extent = 33'(product_q);
-        limit = is_matvec ? 33'(header_i.tiles) : 33'(header_i.embed_units);
-        applies = !is_joint;
-        forbidden = empty || (is_matvec && 17'(instr_i[2][31:16]) > MostTiles);
-      end
       Source: begin
-        base = 33'(instr_i[3][13:0]) + 33'(times(instr_i[3][31:16], vectors - 3'd1));
-        extent = 33'(instr_i[2][31:16]);
-        limit = 33'(space_units(instr_i[3][15:14]));
+        base = 32'(instr_i[3][13:0]);
+        value = instr_i[3][31:16];
+        factor = vectors - 3'd1;
+        extent = 32'(instr_i[2][31:16]);
+        limit = 32'(space_units(instr_i[3][15:14]));
         applies = is_matvec;
         forbidden = is_matvec && instr_i[3][15:14] > InDestination;
         if (is_joint) begin
-          base = 33'(instr_i[3][15:0]);
-          extent = 33'(groups);
-          limit = 33'(header_i.joint_enc_units);
+          base = 32'(instr_i[3][15:0]);
+          factor = '0;
+          extent = 32'(groups);
+          limit = 32'(header_i.joint_enc_units);
           applies = 1'b1;
         end
       end
       Scale: begin
-        base = 33'(instr_i[7][15:0]);
-        extent = 33'(groups);
-        limit = 33'(header_i.scale_groups);
+        base = 32'(instr_i[7][15:0]);
+        limit = 32'(header_i.scale_groups);
         applies = is_matvec;
       end
       Bias: begin
-        base = 33'(instr_i[7][31:16]);
-        extent = 33'(groups);
-        limit = 33'(header_i.bias_groups);
+        base = 32'(instr_i[7][31:16]);
+        limit = 32'(header_i.bias_groups);
         applies = is_matvec && first != '0;
       end
       Sums: begin
-        base = 33'(instr_i[6][15:0]);
-        extent = 33'(times(groups, kept_count));
-        limit = 33'(header_i.sum_groups);
+        base = 32'(instr_i[6][15:0]);
+        value = groups;
+        factor = kept_count;
+        extent = '0;
+        limit = 32'(header_i.sum_groups);
         applies = is_matvec && kept_count != '0;
       end
       Destination: begin
-        base = 33'(destination[13:0]) + (is_matvec ? 33'(times(instr_i[4][31:16], vectors - 3'd1)) : '0);
-        extent = 33'(output_units);
-        limit = 33'(space_units(destination[15:14]));
+        base = 32'(destination[13:0]);
+        if (is_matvec) factor = vectors - 3'd1;
+        extent = 32'(output_units);
+        limit = 32'(space_units(destination[15:14]));
         applies = !is_matvec || (last != '0 && (post == PostCell || post == PostI8));
         forbidden = applies && (destination[15:14] == InSource || destination[15:14] > InDestination);
         if (is_matvec && post == PostI16) begin
-          extent = 33'(groups) << 2;
-          limit = (section_i == SectionEncode) ? 33'(header_i.joint_enc_units) : 33'(header_i.joint_pred_units);
+          extent = 32'(groups) << 2;
+          limit = (section_i == SectionEncode) ? 32'(header_i.joint_enc_units) : 32'(header_i.joint_pred_units);
           applies = last != '0;
           forbidden = applies && destination[15:14] != InScratch;
         end
       end
       CellOrPrediction: begin
-        base = 33'(instr_i[5][15:0]);
-        extent = 33'(groups);
-        limit = (section_i == SectionEncode) ? 33'(header_i.enc_c_units) : 33'(header_i.pred_c_units);
+        base = 32'(instr_i[5][15:0]);
+        limit = (section_i == SectionEncode) ? 32'(header_i.enc_c_units) : 32'(header_i.pred_c_units);
         applies = is_matvec && post == PostCell && last != '0;
         if (is_joint) begin
-          base = 33'(instr_i[3][31:16]);
-          limit = 33'(header_i.joint_pred_units);
+          base = 32'(instr_i[3][31:16]);
+          limit = 32'(header_i.joint_pred_units);
           applies = 1'b1;
         end
       end
       Second: begin
-        base = 33'(instr_i[5][29:16]) + 33'(times(instr_i[4][31:16], vectors - 3'd1));
-        extent = 33'(output_units);
-        limit = 33'(space_units(instr_i[5][31:30]));
+        base = 32'(instr_i[5][29:16]);
+        factor = vectors - 3'd1;
+        extent = 32'(output_units);
+        limit = 32'(space_units(instr_i[5][31:30]));
         applies = is_matvec && post == PostCell && last != '0 && instr_i[5][31:16] != NoSecond;
         forbidden = applies && (instr_i[5][31:30] == InSource || instr_i[5][31:30] > InDestination);
       end
-      default: applies = 1'b0;
+      Extent: begin
+        base = instr_i[1];
+        extent = product_q;
+        limit = is_matvec ? 32'(header_i.tiles) : header_i.embed_units;
+        applies = multiplied && !is_joint;
+        forbidden = multiplied && (empty || (is_matvec && 17'(instr_i[2][31:16]) > MostTiles));
+      end
+      default: ;
     endcase
   end
 
-  logic outside;
-  assign outside = forbidden || (applies && base + extent > limit);
-  assign fault_o = fault_q;
-  assign embed_unit_o = instr_i[1] + ((instr_i[0][10:8] == 3'd0) ? product_q : '0);
+  logic [31:0] base_q, extent_q, limit_q, sum_limit_q;
+  logic [32:0] sum_q;
+  logic [18:0] offset_q;
+  logic [15:0] value_q;
+  logic [ 2:0] factor_q;
+  logic applies_q, forbidden_q, sum_applies_q, sum_forbidden_q, outside, undefined;
+  assign undefined = state_q == Source && !defined;
+  assign outside   = sum_forbidden_q || (sum_applies_q && 34'(sum_q) + 34'(offset_q) > 34'(sum_limit_q));
+  always_ff @(posedge clk_i) begin
+    base_q <= base;
+    value_q <= value;
+    factor_q <= factor;
+    extent_q <= extent;
+    limit_q <= limit;
+    applies_q <= applies && !undefined;
+    forbidden_q <= forbidden && !undefined;
+    sum_q <= 33'(base_q) + 33'(extent_q);
+    offset_q <= times(value_q, factor_q);
+    sum_limit_q <= limit_q;
+    sum_applies_q <= applies_q;
+    sum_forbidden_q <= forbidden_q;
+    if (rst_i) {applies_q, forbidden_q, sum_applies_q, sum_forbidden_q} <= '0;
+  end
 
-  logic multiplied;
+  assign fault_o = fault_q;
   assign multiplied = b_q == '0;
 
   always_ff @(posedge clk_i) begin
@@ -211,6 +241,7 @@ module instr_check
     if (b_q[0]) product_q <= product_q + a_q;
     a_q <= a_q << 1;
     b_q <= b_q >> 1;
+    settled_q <= state_q == Settle;
 
     unique case (state_q)
       Idle: begin
@@ -219,35 +250,32 @@ module instr_check
           product_q <= '0;
           a_q <= is_lookup ? 32'(instr_i[2][31:16]) : 32'(groups);
           b_q <= !is_lookup ? instr_i[2][31:16] : (instr_i[0][10:8] == 3'd0) ? header_i.tokens : 16'd1;
-          state_q <= Product;
+          state_q <= Source;
         end
       end
-      Product: begin
-        if (!defined) begin
-          fault_q <= FaultBadOpcode;
-          state_q <= Result;
-        end else if (multiplied) begin
-          state_q <= Extent;
+      Extent: begin
+        if (multiplied) begin
+          product_q <= '0;
+          a_q <= 32'(instr_i[2][31:16]);
+          b_q <= (is_lookup && instr_i[0][10:8] == 3'd0) ? token_i : '0;
+          state_q <= TokenRow;
         end
       end
-      Second:   state_q <= TokenRow;
-      TokenRow: if (multiplied) state_q <= Result;
+      TokenRow: if (multiplied) state_q <= Settle;
+      Settle:   if (settled_q) state_q <= Result;
       Result: begin
-        done_o  <= 1'b1;
+        done_o <= 1'b1;
+        embed_unit_o <= instr_i[1] + product_q;
         state_q <= Idle;
       end
       default:  state_q <= state_e'(state_q + 4'd1);
     endcase
 
-    if (state_q == Second) begin
-      product_q <= '0;
-      a_q <= 32'(instr_i[2][31:16]);
-      b_q <= (is_lookup && instr_i[0][10:8] == 3'd0) ? token_i : '0;
-    end
-    if (outside) begin
-      fault_q <= FaultAddress;
+    if (undefined) begin
+      fault_q <= FaultBadOpcode;
       state_q <= Result;
     end
+    if (outside) fault_q <= FaultAddress;
     if (rst_i) state_q <= Idle;
   end
 

@@ -2,13 +2,14 @@
 // Second stage of a thread: holds an instruction until what it depends on has retired, then hands its job out.
 //
 // The next run may start while results of the one before are outstanding; an instruction that reads state waits until they are not. A run is done when
-// all its results are written.
+// all its results are written. Whether an instruction may go is known a clock after the last thing that it waits for: once it may, nothing but its going
+// changes that.
 module thread_issue
   import gharial_pkg::*;
   import sequencer_pkg::*;
 #(
     parameter thread_e Thread = ThreadEncode,
-    parameter int unsigned InFlight = 4  // most MATVECs whose results are outstanding
+    parameter int unsigned InFlight = 4  // most MATVECs whose results are outstanding, at least 2
 ) (
     input logic clk_i,
     input logic rst_i,
@@ -42,7 +43,7 @@ module thread_issue
   logic  held_q;
   step_t step_q;
   logic  leaves;  // the step in hand is finished with
-  assign step_ready_o = !held_q || leaves;
+  assign step_ready_o = !held_q;
 
   instr_t instr;
   post_e  post;
@@ -57,40 +58,50 @@ module thread_issue
     logic run;
     logic [8:0] number;
   } mark_t;
-  mark_t out_q[InFlight];
-  mark_t mark;
+  mark_t [InFlight-1:0] out_q;
+  mark_t mark, oldest;
   logic [CountW-1:0] out_count_q;
+  logic retire_q;  // taken off in this clock, so not looked at any more
   logic run_q;  // toggle of the step's run
   logic drained, older, room, push, met, reads_state;
   logic [7:0] depends;
 
   assign mark = '{run: run_q, number: 9'(step_q.index) + 9'd1};
   assign depends = instr[6][23:16];
-  assign drained = out_count_q == '0;
-  assign older = !drained && out_q[0].run != run_q;
+  assign drained = out_count_q == CountW'(retire_q);
+  assign oldest = retire_q ? out_q[1] : out_q[0];
+  assign older = !drained && oldest.run != run_q;
   assign room = 32'(out_count_q) < InFlight;
   assign reads_state = instr[3][15:14] == InSource || post == PostCell;
-  assign met = (depends == '0 || drained || (!older && out_q[0].number > 9'(depends))) && !(reads_state && older);
+  assign met = (depends == '0 || drained || (!older && oldest.number > 9'(depends))) && !(reads_state && older);
   assign push = job_valid_o && job_ready_i;
 
   always_ff @(posedge clk_i) begin
+    retire_q <= retire_i;
     for (int i = 0; i < int'(InFlight); i++) begin
-      if (retire_i && i + 1 < int'(InFlight)) out_q[i] <= out_q[(i+1<int'(InFlight))?i+1 : i];
-      if (push && i == int'(out_count_q) - int'(retire_i)) out_q[i] <= mark;
+      if (retire_q && i + 1 < int'(InFlight)) out_q[i] <= out_q[(i+1<int'(InFlight))?i+1 : i];
+      if (push && i == int'(out_count_q) - int'(retire_q)) out_q[i] <= mark;
     end
-    if (rst_i) out_count_q <= '0;
-    else out_count_q <= out_count_q + CountW'(push) - CountW'(retire_i);
+    if (rst_i) begin
+      retire_q <= 1'b0;
+      out_count_q <= '0;
+    end else begin
+      out_count_q <= out_count_q + CountW'(push) - CountW'(retire_q);
+    end
   end
 
   // The run that has been issued but not written yet.
   logic tail_q, tail_done, aux_busy_q, fault_ends, run_ends, held_back;
-  assign tail_done   = tail_q && (drained || out_q[0].run == run_q);
-  assign fault_ends  = held_q && step_q.fault != FaultNone && drained && !tail_q;
+  assign tail_done  = tail_q && (drained || oldest.run == run_q);
+  assign fault_ends = held_q && step_q.fault != FaultNone && drained && !tail_q;
 
-  assign held_back   = step_q.is_last && tail_q;
-  assign job_valid_o = works && is_matvec && met && room && !held_back;
-  assign aux_valid_o = works && !is_matvec && drained && !aux_busy_q && !held_back;
-  assign waiting_o   = (works && ((is_matvec && !met) || !is_matvec)) || (held_q && !works);
+  assign held_back  = step_q.is_last && tail_q;
+  always_ff @(posedge clk_i) begin
+    job_valid_o <= works && is_matvec && met && room && !held_back && !push;
+    aux_valid_o <= works && !is_matvec && drained && !aux_busy_q && !held_back && !(aux_valid_o && aux_ready_i);
+    waiting_o   <= held_q && !(works && is_matvec && met);
+    if (rst_i) {job_valid_o, aux_valid_o, waiting_o} <= '0;
+  end
 
   always_comb begin
     leaves = push || (works && aux_busy_q && aux_done_i) || fault_ends;
@@ -110,6 +121,7 @@ module thread_issue
       run_q <= 1'b0;
     end else begin
       if (step_ready_o) held_q <= step_valid_i;
+      else if (leaves) held_q <= 1'b0;
       if (aux_valid_o && aux_ready_i) aux_busy_q <= 1'b1;
       else if (aux_done_i) aux_busy_q <= 1'b0;
       if (run_ends) begin

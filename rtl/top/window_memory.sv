@@ -2,7 +2,7 @@
 // The device memory of on-chip configurations: one memory with an AXI4 slave for the core and an AXI4-Lite slave for the host. The host's accesses go
 // first, one at a time; addresses beyond the memory answer with an error.
 module window_memory #(
-    parameter int unsigned Bytes = 16384,  // a power of two
+    parameter int unsigned Bytes = 16384,  // a power of two, at least 4096: no burst of the core goes over the end
     parameter int unsigned AddrW = $clog2(Bytes / 4)  // derived
 ) (
     input logic clk_i,
@@ -50,6 +50,16 @@ module window_memory #(
   localparam logic [1:0] Okay = 2'b00;
   localparam logic [1:0] SlaveError = 2'b10;
 
+  if (Bytes < 4096 || (Bytes & (Bytes - 1)) != 0) begin : gen_check
+    $error("%m: Bytes must be a power of two, at least 4096");
+  end
+
+  logic host_write_beyond, host_read_beyond, core_write_beyond, core_read_beyond;
+  assign host_write_beyond = s_axil_awaddr_i[31:AddrW+2] != '0;
+  assign host_read_beyond  = s_axil_araddr_i[31:AddrW+2] != '0;
+  assign core_write_beyond = s_axi_awaddr_i[63:AddrW+2] != '0;
+  assign core_read_beyond  = s_axi_araddr_i[63:AddrW+2] != '0;
+
   // Write port: host first.
   logic host_write, core_write;
   logic [3:0] we;
@@ -68,8 +78,8 @@ module window_memory #(
     if (host_write) begin
       waddr = s_axil_awaddr_i[AddrW+1:2];
       wdata = s_axil_wdata_i;
-      if (s_axil_awaddr_i < Bytes) we = s_axil_wstrb_i;
-    end else if (core_write && s_axi_awaddr_i < 64'(Bytes)) begin
+      if (!host_write_beyond) we = s_axil_wstrb_i;
+    end else if (core_write && !core_write_beyond) begin
       we = '1;
     end
   end
@@ -83,8 +93,8 @@ module window_memory #(
       if (core_write) s_axi_bvalid_o <= 1'b1;
       else if (s_axi_bready_i) s_axi_bvalid_o <= 1'b0;
     end
-    if (host_write) s_axil_bresp_o <= (s_axil_awaddr_i < Bytes) ? Okay : SlaveError;
-    if (core_write) s_axi_bresp_o <= (s_axi_awaddr_i < 64'(Bytes)) ? Okay : SlaveError;
+    if (host_write) s_axil_bresp_o <= host_write_beyond ? SlaveError : Okay;
+    if (core_write) s_axi_bresp_o <= core_write_beyond ? SlaveError : Okay;
   end
 
   // Read port: a host read takes the memory for one word, a core burst for all of its words unless the host comes.
@@ -139,8 +149,9 @@ module window_memory #(
       .pop_ready_i (s_axi_rready_i),
       .pop_data_o  ({s_axi_rlast_o, s_axi_rdata_o})
   );
+  // The queue is never full when something comes: no more is asked for than fits. Accesses are to whole words.
   logic unused;
-  assign unused = queue_ready;  // never low when something comes: no more is asked for than fits
+  assign unused = &{1'b0, queue_ready, s_axil_awaddr_i, s_axil_araddr_i, s_axi_awaddr_i, s_axi_araddr_i};
   assign s_axi_rvalid_o = queue_valid;
   assign s_axi_rresp_o = burst_wrong_q ? SlaveError : Okay;
 
@@ -149,7 +160,7 @@ module window_memory #(
     way_q[1] <= way_q[0];
     last_way_q[0] <= beats_q == 9'd1;
     last_way_q[1] <= last_way_q[0];
-    if (host_step) host_wrong_q <= s_axil_araddr_i >= Bytes;
+    if (host_step) host_wrong_q <= host_read_beyond;
     if (way_q[1] == ReadHost) begin
       s_axil_rdata_o <= rdata;
       s_axil_rresp_o <= host_wrong_q ? SlaveError : Okay;
@@ -157,7 +168,7 @@ module window_memory #(
     if (s_axi_arvalid_i && s_axi_arready_o) begin
       burst_addr_q <= s_axi_araddr_i[AddrW+1:2];
       beats_q <= 9'(s_axi_arlen_i) + 9'd1;
-      burst_wrong_q <= s_axi_araddr_i + {54'd0, s_axi_arlen_i, 2'b00} >= 64'(Bytes);
+      burst_wrong_q <= core_read_beyond;
     end else if (core_step) begin
       burst_addr_q <= burst_addr_q + AddrW'(1);
       beats_q <= beats_q - 9'd1;

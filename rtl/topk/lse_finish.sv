@@ -40,8 +40,7 @@ module lse_finish (
   // The multiplier: acc = acc + a * b, a bit of b a clock; it is done when nothing of b is left.
   logic signed [41:0] a_q, acc_q;
   logic [15:0] b_q;
-  logic multiplied;
-  assign multiplied = b_q == '0;
+  logic multiplied_q;
 
   logic [15:0] z;
   assign z = mantissa_q[Top-1-:16];
@@ -61,6 +60,7 @@ module lse_finish (
     if (b_q[0]) acc_q <= acc_q + a_q;
     a_q <= a_q <<< 1;
     b_q <= b_q >> 1;
+    multiplied_q <= b_q[15:1] == '0;
 
     unique case (state_q)
       Idle: begin
@@ -82,29 +82,32 @@ module lse_finish (
         if (wait_q == 2'd2) begin
           a_q <= 42'(signed'(table_data_i[35:18]));
           b_q <= {6'b0, z[9:0]};
+          multiplied_q <= 1'b0;
           acc_q <= signed'({14'b0, table_data_i[17:0], 10'b0}) + 42'sd1024;
           state_q <= Interpolate;
         end
       end
       Interpolate: begin
-        if (multiplied) begin
+        if (multiplied_q) begin
           a_q <= log2_sum;
           b_q <= Ln2;
+          multiplied_q <= 1'b0;
           acc_q <= 42'sd32768;
           state_q <= Logarithm;
         end
       end
       Logarithm: begin
-        if (multiplied) begin
+        if (multiplied_q) begin
           lse_o <= 32'(acc_q >>> 16);
           a_q <= 42'(max_i);
           b_q <= temperature_i;
+          multiplied_q <= 1'b0;
           acc_q <= 42'sd1 <<< (max_shift - 4'd1);
           state_q <= Maximum;
         end
       end
       Maximum: begin
-        if (multiplied) state_q <= Finish;
+        if (multiplied_q) state_q <= Finish;
       end
       default: begin
         lse_o   <= lse_o + 32'(acc_q >>> max_shift);

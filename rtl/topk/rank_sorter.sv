@@ -21,7 +21,7 @@ module rank_sorter #(
     logic signed [15:0] logit;
   } place_t;
 
-  place_t place_q[Places];
+  place_t [Places-1:0] place_q;  // packed: nothing that synthesis would take for a memory
   place_t candidate;
   logic [Places-1:0] passed;  // the candidate passes what is in this place
 
