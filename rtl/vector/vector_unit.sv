@@ -67,7 +67,7 @@ module vector_unit
     output logic signed [15:0] logit_data_o [4],
     output logic               logit_last_o,
 
-    // Finished jobs.
+    // Finished jobs: what they write to activations is there ReportLead clocks later.
     output logic    retire_valid_o,
     output thread_e retire_thread_o
 );
@@ -82,15 +82,15 @@ module vector_unit
   localparam int unsigned OutputAt = 10;  // y of four rows
   localparam int unsigned NewCellAt = 21;
   localparam int unsigned NewHAt = 30;
-  localparam int unsigned End = NewHAt + 2;
+  // From the report of a job to its last activations: the clocks that the sequencer and the matrix unit take to read them, less one.
+  localparam int unsigned ReportLead = 4;
+  localparam int unsigned ReportAt = NewHAt - ReportLead;
 
   // What a unit's output needs to know: all units, and those whose output is an activation.
   typedef struct packed {
     logic is_cell;
     logic is_i8;
     logic last_output;
-    logic job_end;
-    way_e way;
     logic [15:0] target;
     logic [LaneW-1:0] lane;
     logic second_valid;
@@ -99,6 +99,8 @@ module vector_unit
 
   typedef struct packed {
     output_t out;
+    logic job_end;
+    way_e way;
     logic is_i16;
     logic is_logit;
     logic [QuadW-1:0] quad;
@@ -146,8 +148,8 @@ module vector_unit
       .is_i8_o(unit2.out.is_i8),
       .is_logit_o(unit2.is_logit),
       .last_output_o(unit2.out.last_output),
-      .job_end_o(unit2.out.job_end),
-      .way_o(unit2.out.way),
+      .job_end_o(unit2.job_end),
+      .way_o(unit2.way),
       .thread_o(thread2),
       .quad_o(unit2.quad),
       .sum_addr_o(sum_addr2),
@@ -165,10 +167,10 @@ module vector_unit
   );
 
   // Which clocks a unit is in.
-  logic [End:ControlAt+1] valid_q;
+  logic [NewHAt:ControlAt+1] valid_q;
 
   always_ff @(posedge clk_i) begin
-    valid_q <= rst_i ? '0 : {valid_q[End-1:ControlAt+1], valid2};
+    valid_q <= rst_i ? '0 : {valid_q[NewHAt-1:ControlAt+1], valid2};
   end
 
   // Clocks 2 to 10: requantise, add, round.
@@ -316,9 +318,9 @@ module vector_unit
       .new_quad_i(quad21),
       .new_addr_i(cell_write21),
       .new_c_i(c21),
-      .i16_valid_i(valid_q[OutputAt] && (unit10.is_i16 || (unit10.out.job_end && unit10.out.way == WayI16))),
+      .i16_valid_i(valid_q[OutputAt] && (unit10.is_i16 || (unit10.job_end && unit10.way == WayI16))),
       .i16_write_i(unit10.is_i16),
-      .i16_job_end_i(unit10.out.job_end),
+      .i16_job_end_i(unit10.job_end),
       .i16_quad_i(unit10.quad),
       .i16_addr_i(unit10.out.target),
       .i16_data_i(y10),
@@ -329,7 +331,7 @@ module vector_unit
   assign logit_quad_o   = unit10.out.target;
   assign logit_data_o   = y10;
   assign logit_last_o   = unit10.out.last_output;
-  assign done[WayShort] = valid_q[OutputAt] && unit10.out.job_end && unit10.out.way == WayShort;
+  assign done[WayShort] = valid_q[OutputAt] && unit10.job_end && unit10.way == WayShort;
 
   logic signed [7:0] i8_12[4], i8_31[4];
 
@@ -372,22 +374,24 @@ module vector_unit
       .i8_i(i8_31)
   );
 
-  // A job without I8 and second destination is done one clock earlier.
-  logic long_end31_q, long_late31_q, long_late32_q;
-
+  // Ends of jobs of the long way, to one clock before their report; those with I8 or a second destination take one clock more.
+  logic long_end10, long_late10;
+  logic [  ReportAt:OutputAt] soon_q;
+  logic [ReportAt+1:OutputAt] late_q;
+  assign long_end10  = valid_q[OutputAt] && unit10.job_end && unit10.way == WayLong;
+  assign long_late10 = unit10.out.is_i8 || unit10.out.second_valid;
   always_ff @(posedge clk_i) begin
-    long_end31_q  <= out30.job_end && out30.way == WayLong;
-    long_late31_q <= out30.is_i8 || out30.second_valid;
-    long_late32_q <= long_end31_q && long_late31_q;
+    soon_q <= rst_i ? '0 : {soon_q[ReportAt-1:OutputAt], long_end10 && !long_late10};
+    late_q <= rst_i ? '0 : {late_q[ReportAt:OutputAt], long_end10 && long_late10};
   end
 
-  assign done[WayLong] = (valid_q[NewHAt+1] && long_end31_q && !long_late31_q) || (valid_q[End] && long_late32_q);
+  assign done[WayLong] = soon_q[ReportAt] || late_q[ReportAt+1];
 
   retire_order u_retire (
       .clk_i,
       .rst_i,
-      .begun_valid_i(valid2 && unit2.out.job_end),
-      .begun_way_i(unit2.out.way),
+      .begun_valid_i(valid2 && unit2.job_end),
+      .begun_way_i(unit2.way),
       .begun_thread_i(thread2),
       .done_i(done),
       .retire_valid_o,

@@ -29,7 +29,7 @@ bind vector_unit vector_trace u_vector_trace (
     .c_i(c21),
     .h_valid_i(valid_q[NewHAt] && out30.is_cell),
     .h_i(h30),
-    .i8_valid_i(valid_q[NewHAt+1] && u_activation_writer.i8_q),
+    .i8_valid_i(u_activation_writer.i8_q),
     .i8_i(i8_31)
 );
 

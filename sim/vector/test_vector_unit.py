@@ -21,8 +21,9 @@ from sim.vector.jobs import Expected, Job, Machine
 POSTS = list(Post)
 CELL_UNITS = 1024
 # Clocks from a job's last result to its report: docs/blocks/vector_unit.md.
-RETIRE = {Post.NONE: 10, Post.LOGIT: 10, Post.I16: 11, Post.CELL: 31, Post.I8: 32}
-SECOND_RETIRE = 32
+LEAD = 4  # activations are written so many clocks after the report of their job
+RETIRE = {Post.NONE: 10, Post.LOGIT: 10, Post.I16: 11, Post.CELL: 31 - LEAD, Post.I8: 32 - LEAD}
+SECOND_RETIRE = 32 - LEAD
 GUARD_CLOCKS = 12  # two CELL jobs on the same cells are at least so far apart
 
 
@@ -74,6 +75,7 @@ class Bench:
         self.machine = Machine(self.rng, config.rows, config.cols, config.sum_groups, *groups, CELL_UNITS, *self.tables)
         self._pauses = res_pause, job_pause
         self.waiting: deque[tuple[Job, Expected]] = deque()
+        self.due: deque[tuple[int, Job, Expected]] = deque()  # reported, to be there at a clock
         self.acts, self.cells = Written("activation"), Written("cell")
         self.logits: list[tuple[int, list[int], int]] = []
         self.act_clocks: list[int] = []
@@ -137,6 +139,7 @@ class Bench:
         self.logits.clear()
         self.acts.values.clear()
         self.cells.values.clear()
+        self.due.clear()
         del self.last_result[len(self.retired) :]
         self.machine.forget_sums()
         await self._poke(self.dut.poke_cell_i, self.machine.images()[2])
@@ -153,6 +156,8 @@ class Bench:
         acts, cells, logits, retire = dut.act_o, dut.cell_o, dut.logit_o, dut.retire_o
         while True:
             await edge
+            while self.due and clock() > self.due[0][0]:
+                self._check(*self.due.popleft()[1:])
             if not dut.event_o.value:
                 continue
             if int(acts.value) >> (16 + 9 * self.cols) & 1:
@@ -165,11 +170,12 @@ class Bench:
                 self.logits.append((word >> 64 & 0xFFFF, lanes(word, 4, 16), word >> 80 & 1))
             if int(retire.value) >> 1:
                 self.retired.append(clock())
-                self._check(*self.waiting.popleft(), int(retire.value) & 1)
+                job, expected = self.waiting.popleft()
+                assert int(retire.value) & 1 == job.thread
+                self.due.append((clock() + LEAD * (job.post in (Post.CELL, Post.I8)), job, expected))
 
-    def _check(self, job: Job, expected: Expected, thread: int) -> None:
-        """All that the job writes is there when it is reported."""
-        assert thread == job.thread
+    def _check(self, job: Job, expected: Expected) -> None:
+        """All that the job writes is there when it is due."""
         for memory, wanted in ((self.acts, expected.acts), (self.cells, expected.cells)):
             for at, value in wanted.items():
                 memory.check(at, value, job)
