@@ -89,11 +89,20 @@ class Beat:
 class Sink:
     """Takes items; `pause()` is asked once a clock, and True holds ready low for it. What was taken is in `beats`.
 
-    Checks that an item once offered stays as it is until taken.
+    Checks that an item once offered stays as it is until taken, or with `withdrawn` that it does not change.
     """
 
-    def __init__(self, clk: Any, valid: Any, ready: Any, payload: Mapping[str, Any], pause: Pause = never) -> None:
+    def __init__(
+        self,
+        clk: Any,
+        valid: Any,
+        ready: Any,
+        payload: Mapping[str, Any],
+        pause: Pause = never,
+        withdrawn: bool = False,
+    ) -> None:
         self.pause = pause
+        self._withdrawn = withdrawn
         self.beats: list[Beat] = []
         self._clk, self._valid, self._ready, self._payload = clk, valid, ready, payload
         cocotb.start_soon(self._run())
@@ -118,7 +127,8 @@ class Sink:
             self._ready.value = int(ready)
             await edge
             if not self._valid.value:
-                assert held is None, "valid fell before the item was taken"
+                assert held is None or self._withdrawn, "valid fell before the item was taken"
+                held = None
                 continue
             item = {name: _value(handle) for name, handle in self._payload.items()}
             assert held in (None, item), f"item changed before it was taken: {held} became {item}"
