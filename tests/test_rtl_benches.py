@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from sim import benches
 from sim.run import needs
 
 RUNS = benches.runs()
+LIMIT = 1800  # seconds: a simulator that hangs must not outlive the test
 
 
 @pytest.mark.parametrize("name", [run.name for run in RUNS])
@@ -20,15 +22,21 @@ def test_bench(name: str, seed: int) -> None:
     problem = needs()
     if problem:
         pytest.skip(problem)
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "sim.run", "--short", "--log", name],
         cwd=ROOT,
         env={**os.environ, "GHARIAL_SEED": str(seed)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    assert done.returncode == 0, done.stdout
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=LIMIT)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, said
 
 
 def test_every_bench_has_its_tests() -> None:

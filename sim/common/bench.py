@@ -11,13 +11,14 @@ import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.handle import ArrayObject, LogicArrayObject, LogicObject, PackedObject
-from cocotb.triggers import ClockCycles
+from cocotb.triggers import ClockCycles, Timer
 from cocotb.utils import get_sim_time
 
 from gharial.isa.configs import Config
 from gharial.isa.configs import config as named
 
 PERIOD_NS = 10
+MOST_CLOCKS = 5_000_000  # of a test: one that still runs then waits for what will not come, and fails
 
 
 def short() -> bool:
@@ -47,11 +48,17 @@ async def start(dut: Any, reset_clocks: int = 3) -> None:
             _clear(handle)
     dut.clk_i.value = 0
     Clock(dut.clk_i, PERIOD_NS, unit="ns").start(start_high=False)
+    cocotb.start_soon(_end())
     if hasattr(dut, "rst_i"):
         dut.rst_i.value = 1
         await ClockCycles(dut.clk_i, reset_clocks)
         dut.rst_i.value = 0
     await ClockCycles(dut.clk_i, 1)
+
+
+async def _end() -> None:
+    await Timer(MOST_CLOCKS * PERIOD_NS, unit="ns")
+    raise AssertionError(f"the test still runs after {MOST_CLOCKS} clocks")
 
 
 def _clear(handle: Any) -> None:
