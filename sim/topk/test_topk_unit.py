@@ -19,6 +19,7 @@ CASES = int(os.environ.get("GHARIAL_CASES", "40"))
 FIRST_WORD = 2048  # exp and log follow sigmoid and tanh in the table space
 PLACES = 33
 WAIT_LIMIT = 4000
+LSE_BOUND = 3.3e-4  # nat, and 2^-24 a class: docs/numerics.md, section 8
 
 
 class Bench:
@@ -27,6 +28,7 @@ class Bench:
     def __init__(self, dut):
         self.dut = dut
         self.tables = default_tables()
+        self.worst = 0.0  # error of a log-sum-exp against double precision, as a share of its bound
         self.most = int(dut.MaxClasses.value) if hasattr(dut, "MaxClasses") else 512
 
     async def start(self):
@@ -94,6 +96,9 @@ class Bench:
         assert clocks <= len(logits) + 150
         want = ranking.log_sum_exp(self.tables["exp"], self.tables["log"], logits, temperature, bits)
         assert dut.lse_o.value.to_signed() == want, f"lse {dut.lse_o.value.to_signed()}, expected {want}"
+        exact = np.logaddexp.reduce(np.array(logits) * (temperature * 2.0 ** -(bits + 14)))
+        self.worst = max(self.worst, abs(want * 2.0**-16 - exact) / (LSE_BOUND + len(logits) * 2.0**-24))
+        assert self.worst <= 1, f"lse {want * 2.0**-16}, exactly {exact}"
         await RisingEdge(dut.clk_i)
         for place in ranking.top_k(logits, k):
             await ReadOnly()
@@ -147,6 +152,7 @@ async def scans_equal_the_reference(dut):
         await bench.fill(logits, classes, bits, rng, gaps=rng.random() < 0.5)
         k = min(classes, rng.choice((0, 1, 4, PLACES)))
         await bench.scan(logits, k, rng.choice((4096, 11703, 16384, 65535, 0)), bits, rng)
+    dut._log.info("largest error against double precision, of the bound: %.2f", bench.worst)
 
 
 @cocotb.test()

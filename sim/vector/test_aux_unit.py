@@ -51,6 +51,7 @@ class Bench:
         self.writes = 0
         self.expected: list[dict[tuple[int, int], int]] = []
         self.clocks: list[int] = []
+        self.found: list[dict[tuple[int, int], int]] = []  # of each job
         self._busy = cell_busy, act_busy
 
     async def start(self) -> None:
@@ -93,6 +94,7 @@ class Bench:
             if dut.done_o.value:
                 self.clocks.append(clock())
                 found, self.acts = self.acts, {}
+                self.found.append(found)
                 assert found == self.expected[len(self.clocks) - 1], f"job {len(self.clocks) - 1}"
 
     def put(self, **fixed: int) -> None:
@@ -160,6 +162,23 @@ async def random_jobs(dut: Any, shared: bool) -> None:
     for shift in range(9):
         tb.put(joint=1, shift=shift)
     await tb.finish()
+
+
+@cocotb.test()
+async def close_to_float(dut: Any) -> None:
+    """JOINT against the sum and ReLU in double precision: half a unit at most, and that half only upwards."""
+    tb = Bench(dut, "close_to_float")
+    await tb.start()
+    exact = []
+    for n in range(18 if bench.short() else 180):
+        at = [int(value) for value in tb.rng.integers(0, ADDRESSES - 64, 2)]
+        tb.put(joint=1, shift=n % 9, units=16, joint_enc=at[0], joint_pred=at[1], destination=0)
+        enc, pred = (tb.cells[first : first + 16].astype(np.float64).ravel() for first in at)
+        exact.append(np.clip((enc + pred) / 2 ** (n % 9), 0, 127))
+    await tb.finish()
+    for found, wanted in zip(tb.found, exact, strict=True):
+        values = np.array([found[tb._place(0, n)] for n in range(len(wanted))])
+        assert (values - wanted <= 0.5).all() and (wanted - values < 0.5).all()
 
 
 @cocotb.test()

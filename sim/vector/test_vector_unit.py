@@ -329,6 +329,31 @@ async def reset_while_busy(dut: Any) -> None:
         await tb.finish()
 
 
+@cocotb.test()
+async def outputs_close_to_float(dut: Any) -> None:
+    """An output of one part against double precision, where nothing saturates: 1.0005 units at most.
+
+    Half of one for the rounding of a, where that is shifted at all, 2^-11 for t, half of one for the output.
+    """
+    tb = Bench(dut, "outputs_close_to_float")
+    await tb.start()
+    worst = 0.0
+    for _ in range(amount(20, 200)):
+        job = tb.machine.draw(4, 1, Post.I16, first=1, last=1)
+        groups = slice(job.scale_group, job.scale_group + 4)
+        a = job.acc[:, 0] * 2.0 ** -tb.machine.k[groups]
+        start = tb.machine.bias[job.bias_group : job.bias_group + 4]
+        exact = start * 2.0**-10 + a * tb.machine.m[groups] * 2.0**-17
+        tb.put(job)
+        await tb.finish()
+        units = range(job.cell_destination, job.cell_destination + 16)
+        found = np.array([tb.cells.now[unit, n] for unit in units for n in range(tb.quads)]).reshape(exact.shape)
+        inside = (np.abs(a) < (1 << 17) - 1) & (np.abs(exact) < (1 << 15) - 2)
+        worst = max(worst, np.abs(found - exact)[inside].max(initial=0.0))
+    assert 0.5 < worst <= 1.0005, worst
+    dut._log.info("largest error: %.4f units", worst)
+
+
 @cocotb.test(skip=bench.short() and bench.config().name != "tiny")  # loading PyTorch takes longer than all the rest
 async def close_to_float(dut: Any) -> None:
     """A cell against PyTorch in double precision, from the same pre-activations: c' and h' within their bounds.
