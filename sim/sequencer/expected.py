@@ -93,7 +93,7 @@ def draw(rng: np.random.Generator, number: int) -> dict[str, int]:
         f |= {"start": f["enc_reset"]}
     f |= {"k": int(rng.integers(1, 5 if f["operation"] == GREEDY else PLACES + 1))}
     f |= {"mode": int(rng.choice([TOP_K, ALL])), "named": int(rng.integers(5))}
-    f |= {"named_class": int.from_bytes(rng.integers(0, 40, 4).astype("<u2").tobytes(), "little")}
+    f |= {"named_class": int.from_bytes(rng.integers(0, 36, 4).astype("<u2").tobytes(), "little")}
     return f | {"temperature": int(rng.integers(1 << 16))}
 
 

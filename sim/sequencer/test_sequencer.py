@@ -43,7 +43,7 @@ class Bench:
         self.todo: dict[int, deque[Job]] = {E: deque(), D: deque()}
         self.out: deque[Job] = deque()  # in matrix and vector unit
         self.aux: Job | None = None
-        self.zeros: dict[int, deque[tuple[int, int]]] = {E: deque(), D: deque()}
+        self.zeros: dict[int, deque[tuple[Expected, int, int]]] = {E: deque(), D: deque()}
         self.joints: deque[Joint] = deque()
         self.scans: deque[Scan] = deque()
         self.last_sign = 0
@@ -68,9 +68,9 @@ class Bench:
     def _pause(self) -> bool:
         return bool(self.rng.random() > self.ready)
 
-    def _later(self) -> int:
-        """A clock from now."""
-        return clock() + int(self.rng.integers(1, self.slow + 1))
+    def _later(self, times: int = 1) -> int:
+        """A clock from now, for what takes so many times what others do."""
+        return clock() + int(self.rng.integers(1, times * self.slow + 1))
 
     def put(self, fields: dict[str, int]) -> None:
         """Queue an entry, and note all that it must come to."""
@@ -80,7 +80,7 @@ class Bench:
             self.runs[run.thread].append(run)
             self.todo[run.thread] += run.jobs
         for thread, act, cell in e.zeros:
-            self.zeros[thread].append((act, cell))
+            self.zeros[thread].append((e, act, cell))
         self.joints += e.joints
         self.scans += e.scans
         self.source.put(entry=packing.pack(packing.ENTRY, fields))
@@ -98,7 +98,9 @@ class Bench:
         found = {n: list[tuple[int, int]]() for n in range(len(self.entries))}
         for beat in self.results.beats:
             address, data = beat.payload["addr"], beat.payload["data"]
-            found[(address - self.entries[0].fields["result"]) // 4096].append((address, data))
+            n = (address - self.entries[0].fields["result"]) // 4096
+            found[n].append((address, data))
+            assert beat.clock < self.ends.beats[n].clock, f"entry {n}: a word behind its end"
         for n, (e, beat) in enumerate(zip(self.entries, self.ends.beats, strict=True)):
             done = packing.unpack(packing.DONE, beat.payload["done"])
             wanted = e.done if not e.done["fault"] else e.done | {k: done[k] for k in ("predictions", "joints")}
@@ -185,6 +187,13 @@ class Bench:
             self._bank_is_free(job)
         return job
 
+    def _slot_is_free(self, thread: int, e: Expected) -> None:
+        """Older runs of the thread are over when a slot is zeroed, and nothing reads an encoder slot's banks."""
+        for older in self.entries[: self.entries.index(e)]:
+            reads = thread == E and older.reads_bank and older.fields["enc_cell"] == e.fields["enc_cell"]
+            for run in older.runs:
+                assert run.over() or not (run.thread == thread or reads), f"zeroes a slot in use by a {run.section}"
+
     def _bank_is_free(self, job: Job) -> None:
         """Nothing that decodes an older entry reads the bank that this one writes."""
         own = self.entries[job.run.entry].fields
@@ -217,7 +226,7 @@ class Bench:
             if dut.scan_valid_o.value and dut.scan_ready_i.value:
                 dut.lse_i.value = int(self.rng.integers(1 << 31))  # no longer the one before
                 scan = self._asked_for(latest)
-                due = self._later()
+                due = self._later(10)
             if dut.rank_pop_o.value:
                 place += 1
                 self._show(place)
@@ -259,7 +268,10 @@ class Bench:
                     due[thread] = None
                 elif dut.zero_valid_o[thread].value and due[thread] is None:
                     found = int(dut.zero_act_o[thread].value), int(dut.zero_cell_o[thread].value)
-                    assert self.zeros[thread] and self.zeros[thread].popleft() == found, f"zeroes {found}"
+                    assert self.zeros[thread], "zeroes too much"
+                    e, *wanted = self.zeros[thread].popleft()
+                    assert list(found) == wanted
+                    self._slot_is_free(thread, e)
                     due[thread] = self._later()
                     self.last_sign = clock()
 
