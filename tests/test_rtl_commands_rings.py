@@ -358,3 +358,17 @@ def test_memory_and_registers_beyond_their_ends() -> None:
     device.write_memory(size - 4, b"abcd")
     assert device.read_memory(size - 4, 4) == b"abcd"
     device.close()
+
+
+def test_bytes_of_the_memory(seed: int) -> None:
+    """A write sets its bytes and no others, wherever it begins and ends."""
+    device, random = open_rtl(), np.random.default_rng(seed)
+    expected = bytearray(random.bytes(64))
+    device.write_memory(0, expected)
+    for at in range(8):
+        for count in range(1, 12):
+            data = random.bytes(count)
+            expected[at + 16 : at + 16 + count] = data
+            device.write_memory(at + 16, data)
+            assert device.read_memory(0, 64) == expected, (at, count)
+    device.close()

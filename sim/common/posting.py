@@ -23,12 +23,14 @@ class Posted:
         fields: of the descriptor.
         descriptor, completion: their addresses.
         entries: words of the entries, (entries, 4); none of LOAD and START.
+        index: how many were posted before it.
     """
 
     fields: dict[str, int]
     descriptor: int
     completion: int
     entries: list[list[int]]
+    index: int
 
     def features(self, entry: int) -> int:
         """Address of an entry's features."""
@@ -62,7 +64,7 @@ class Telling:
             count = fields["entries"] if fields["operation"] > 3 else 0
             entries = np.frombuffer(device.read_memory(fields["entry_lo"], ENTRY_BYTES * count), "<u4")
             back = completions + COMPLETION.bytes * (index % (1 << completions_log2))
-            self.posted(Posted(fields, at, back, entries.reshape(-1, 4).tolist()))
+            self.posted(Posted(fields, at, back, entries.reshape(-1, 4).tolist(), index))
 
     def begin_anew(self) -> None:
         """Indices are zero again."""

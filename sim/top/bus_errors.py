@@ -103,6 +103,7 @@ def _copy(driver: Driver, steps: Steps) -> Ticket:
 
 STREAMS: tuple[Slots, ...] = (("encoder", (0, 1)), ("prediction", (4, 5)))
 READ, WRITE = False, True
+END_OF_RESULT = "end of a result"  # what the device writes last before the completion
 CASES = [
     Case("command", Operation.GREEDY, _greedy, READ, lambda p: p.descriptor, 8, completed=False),
     Case("entries", Operation.GREEDY, _greedy, READ, lambda p: p.fields["entry_lo"], ENTRY_BYTES + 4),
@@ -110,6 +111,7 @@ CASES = [
     Case("features", Operation.GREEDY, _greedy, READ, lambda p: p.features(1), 4, 1, STREAMS),
     Case("features of encode", Operation.ENCODE, _encode, READ, lambda p: p.features(0), 0, 0, STREAMS[:1]),
     Case("result", Operation.GREEDY, _greedy, WRITE, lambda p: p.result(1), 0, 0, STREAMS),
+    Case(END_OF_RESULT, Operation.GREEDY, _greedy, WRITE, lambda p: p.result(1), 4, 0, STREAMS),
     Case("result of decode", Operation.DECODE, _decode, WRITE, lambda p: p.result(0), 20, 0, STREAMS[1:]),
     Case("saved state", Operation.SAVE, _save, WRITE, lambda p: p.state(1), 40),
     Case("restored state", Operation.RESTORE, _restore, READ, lambda p: p.state(1), 8, 1, (("prediction", (4, 8)),)),
@@ -198,6 +200,7 @@ class Session:
         if case.completed:
             assert isinstance(failure, CommandFailed) and failure.entry == case.entry, f"{case.name}: {failure}"
         read = self.device.read_register
+        assert read(reg.CPL_TAIL.offset) == command.index + case.completed, case.name
         status = read(reg.STATUS.offset)
         assert status & (READY | HALTED) == HALTED and status >> 8 & 0xFF == fault, f"{case.name}: {status:#x}"
         assert read(reg.FAULT_DETAIL.offset) == failure.detail

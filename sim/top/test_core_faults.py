@@ -47,6 +47,21 @@ async def every_access(dut: Any) -> None:
 
 
 @cocotb.test()
+async def late_answers(dut: Any) -> None:
+    """The last word of a command's results is refused long after it was sent: its completion says so all the same."""
+    device, seed = await core(dut, "late_answers")
+    (case,) = (case for case in bus_errors.CASES if case.name == bus_errors.END_OF_RESULT)
+
+    def run() -> None:
+        session = bus_errors.Session(device, ReferenceDevice(device.config, lively().manifest), lively(), seed)
+        device.memory.pace(PACES["late"])
+        for _ in range(2 if bench.short() else 10):
+            session.check(case)
+
+    await bridge(run)()
+
+
+@cocotb.test()
 @cocotb.parametrize(after=[0, 1])
 async def chunks(dut: Any, after: int) -> None:
     """A chunk of a program that cannot be read, the first time or the second: no program; another driver loads it."""
