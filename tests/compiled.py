@@ -38,9 +38,11 @@ def random_dims(random: np.random.Generator) -> ModelDims:
     )
 
 
-def program(seed: int, name: str = "tiny", dims: ModelDims = SMALL, blank_bias: float = 0.0) -> Program:
-    """A program for configuration `name`, calibrated on random features."""
-    checkpoint = random_checkpoint(seed, dims, blank_bias=blank_bias)
+def program(
+    seed: int, name: str = "tiny", dims: ModelDims = SMALL, blank_bias: float = 0.0, pad: bool = False
+) -> Program:
+    """A program for configuration `name`, calibrated on random features; `pad` gives it a random pad of the stack."""
+    checkpoint = random_checkpoint(seed, dims, blank_bias=blank_bias, pad=pad)
     ranges = calibrate_ranges(FloatNetwork(checkpoint), [random_features(seed, 24, dims)])
     with TemporaryDirectory() as folder:
         # The compiler notes the file's digest, so there has to be one.
