@@ -310,6 +310,12 @@ class _Writer(AxiRamWrite):
             self._memory.mem[address : address + len(data)] = data
 
 
+def channels(master: Any) -> list[Any]:
+    """The five channels of a master of cocotbext-axi: aw, w, b, ar, r."""
+    write, read = master.write_if, master.read_if
+    return [write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel]
+
+
 class AxiLiteHost:
     """A host at one of the design's AXI4-Lite slaves.
 
@@ -326,8 +332,7 @@ class AxiLiteHost:
         for half in (self.master.write_if, self.master.read_if):
             half.log.setLevel(logging.ERROR)
         if rng is not None and pause:
-            write, read = self.master.write_if, self.master.read_if
-            for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
+            for channel in channels(self.master):
                 pauses(channel, rng, pause, 4.0)
 
     async def read(self, address: int, count: int = WORD) -> tuple[int, AxiResp]:

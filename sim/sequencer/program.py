@@ -11,6 +11,7 @@ import numpy as np
 
 from gharial.isa.faults import Fault
 from gharial.isa.instructions import JOINT, LOOKUP, MATVEC, NO_SECOND, Opcode, Post, Predicate, Space, operand
+from sim.sequencer.limits import largest
 
 E, D = 0, 1  # threads
 SECTIONS = ("predict", "encode", "joint")
@@ -128,12 +129,27 @@ class Program:
         elif kind == 2 and fields["opcode"] == Opcode.MATVEC:  # one that the section does not have
             post = Post.LOGIT if section != "joint" else Post.CELL
             words[0] = words[0] & ~np.uint32(7 << 8) | np.uint32(post << 8)
-        else:  # an operand outside its space
+        else:
+            self._stretch(section, number, 1)
             self.bad[number] = Fault.ADDRESS
-            word = {Opcode.MATVEC: 1, Opcode.LOOKUP: 1, Opcode.JOINT: 3}[Opcode(fields["opcode"])]
-            words[word] = np.uint32(0x00FFFFFF)
             return
         self.bad[number] = Fault.BAD_OPCODE
+
+    def stretch(self, share: float) -> None:
+        """Let an operand of some instructions end with its space."""
+        for section in SECTIONS:
+            for index in range(self.header[f"{section}_count"]):
+                if self.rng.random() < share:
+                    self._stretch(section, self.header[f"{section}_first"] + index, 0)
+
+    def _stretch(self, section: str, number: int, beyond: int) -> None:
+        """One operand, or an empty one, which counts as outside."""
+        fields = self.instructions[number]
+        sizes = [name for name in ("row_groups", "col_tiles", "units", "cell_units") if name in fields]
+        most = largest(self.header, self.rows, self.cols, section, fields)
+        name = str(self.rng.choice(list(most) + (sizes if beyond else [])))
+        fields |= {name: most[name] + beyond if name in most else 0}
+        self.words[number] = self._words(fields)
 
     def run(self, thread: int, entry: int, section: str, context: dict[str, int]) -> Run:
         """What the section gives for an entry."""

@@ -291,6 +291,7 @@ def _differs(job: Job, found: dict[str, dict[str, int]]) -> str | None:
 async def random_entries(dut: Any, slow: int, ready: float, number: int) -> None:
     """Units of any pace: jobs in order and not before what they wait for, results and ends in order."""
     tb = Bench(dut, f"random_entries {slow} {ready} {number}", slow, ready)
+    tb.program.stretch(0.5)
     await tb.start()
     for n in range(15 if bench.short() else 80):
         tb.put(draw(tb.rng, n))
@@ -299,7 +300,7 @@ async def random_entries(dut: Any, slow: int, ready: float, number: int) -> None
 
 
 @cocotb.test()
-@cocotb.parametrize(section=["predict", "encode", "joint"], number=[0, 1] if bench.short() else list(range(12)))
+@cocotb.parametrize(section=["predict", "encode", "joint"], number=[0, 1, 2] if bench.short() else list(range(12)))
 async def bad_instructions(dut: Any, section: str, number: int) -> None:
     """An entry whose run reaches one ends with the fault and its number, after what was issued; others go on."""
     tb = Bench(dut, f"bad_instructions {section} {number}", *((8, 0.7) if number % 2 else (60, 0.4)))
