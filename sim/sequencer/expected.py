@@ -79,7 +79,7 @@ def draw(rng: np.random.Generator, number: int) -> dict[str, int]:
     if rng.random() < 0.05:
         f |= {"fault": int(rng.integers(1, 14)), "unit": int(rng.integers(1, 8)), "detail": int(rng.integers(1 << 32))}
     slot, source, target = (int(n) for n in rng.integers(0, 3, 3))
-    f |= {"scratch_bank": 0, "vectors": int(rng.integers(1, 5)), "enc_reset": int(rng.random() < 0.2)}
+    f |= {"scratch_bank": 0, "vectors": int(rng.integers(1, 5)), "enc_reset": int(rng.random() < 0.3)}
     f |= {"enc_act": 1024 + 300 * slot, "enc_cell": 300 * slot, "bank": int(rng.integers(2))}
     for name, n in (("source", source), ("destination", target)):
         f |= {f"{name}_act": 3000 + 300 * n, f"{name}_cell": 2000 + 300 * n}

@@ -180,8 +180,10 @@ class Program:
             common |= {"predicate": int(rng.choice([0, 0, 1, 2])), "threshold": int(rng.integers(4))}
         ends = section == "joint" and last
         kind = Opcode.MATVEC if ends else Opcode(int(rng.choice([1, 1, 1, 2, 3 if section == "joint" else 1])))
+        if section == "predict" and not index and rng.random() < 0.7:
+            kind = Opcode.LOOKUP  # the token's row
         if kind == Opcode.LOOKUP:
-            constant = int(section != "predict" or rng.random() < 0.3)
+            constant = int(section != "predict" or (index and rng.random() < 0.5))
             units = int(rng.integers(1, 9))
             unit, room = int(rng.integers(0, 8000)), operand(Space.SCRATCH, int(rng.integers(0, 200)))
             return common | {"opcode": 2, "constant": constant, "unit": unit, "units": units, "destination": room}

@@ -321,8 +321,10 @@ async def encoders_follow_each_other(dut: Any, slow: int, number: int) -> None:
     for n in range(12):
         tb.put(draw(tb.rng, n) | {"operation": 16, "fault": 0, "enc_reset": 0, "start": 0})
     free = [0, 0]
+    tb.last_sign = clock()
     while len(tb.ends.beats) < len(tb.entries):
         await RisingEdge(dut.clk_i)
+        assert clock() - tb.last_sign < PATIENCE, f"stuck after {len(tb.ends.beats)} entries"
         unread = [e for e in tb.entries[: len(tb.source.taken)] if not all(j.accepted for j in e.runs[0].jobs)]
         free[int(dut.features_free_o.value)] += 1
         assert len(unread) <= 1 or not dut.features_free_o.value
