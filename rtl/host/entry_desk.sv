@@ -50,7 +50,7 @@ module entry_desk
     output logic [PredSlots-1:0] pred_none_o,
     input  logic                 free_all_i,
     input  logic                 drop_written_i,  // those of the command in check
-    input  logic                 drop_i,          // these, and then no others
+    input  logic                 drop_i,          // these
     input  logic [ EncSlots-1:0] drop_enc_i,
     input  logic [PredSlots-1:0] drop_pred_i,
 
@@ -210,8 +210,8 @@ module entry_desk
       .ended_i(accept_i ? !full_step : set_ended),
       .free_all_i,
       .drop_i(drop_i || drop_written_i),
-      .drop_enc_i(drop_i ? drop_enc_i : enc_written_o),
-      .drop_pred_i(drop_i ? drop_pred_i : pred_written_o),
+      .drop_enc_i((drop_i ? drop_enc_i : '0) | (drop_written_i ? enc_written_o : '0)),
+      .drop_pred_i((drop_i ? drop_pred_i : '0) | (drop_written_i ? pred_written_o : '0)),
       .enc_written_o,
       .pred_written_o,
       .enc_read_o,

@@ -47,6 +47,11 @@ module slot_table #(
   localparam int unsigned EncW = $clog2(EncSlots);
   localparam int unsigned PredW = $clog2(PredSlots);
 
+  // Slot commands mark slots of either kind as if they were of the prediction network.
+  if (PredSlots < EncSlots) begin : gen_check
+    $error("%m: PredSlots must be at least EncSlots");
+  end
+
   logic [EncSlots-1:0] enc_live_q, enc_ended_q, enc_mark_q, enc_read_q;
   logic [PredSlots-1:0] pred_live_q, read_q, written_q;
   logic [EncW-1:0] enc;
