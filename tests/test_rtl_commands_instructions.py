@@ -37,9 +37,12 @@ def with_code(pair: Pair, code: np.ndarray) -> Fields:
 
 
 def gives_logits(code: np.ndarray) -> bool:
-    """Whether section joint has what ends it: a LOGIT for its vector. Without, the RTL waits for a best class."""
+    """Whether section joint has what ends it: a LOGIT that its one vector does not skip. Without, the RTL waits for
+    a best class."""
     words = code[64 + 8 * IMAGES.header["joint_first"] :].reshape(-1, 8)[: IMAGES.header["joint_count"], 0]
-    return any(word & 0xFF == 1 and word >> 8 & 7 == 4 and word >> 21 & 1 for word in words.tolist())
+    return any(
+        word & 0xFF == 1 and word >> 8 & 7 == 4 and word >> 11 & 3 != 1 and word >> 21 & 1 for word in words.tolist()
+    )
 
 
 def prepared(pair: Pair, case: Case) -> int:
