@@ -16,7 +16,7 @@ help:
 	@echo "make bench      measure speed and accuracy"
 	@echo "make sim        list the benches of the RTL; BENCH=name runs one (CONFIG=, TEST=, WAVES=1)"
 	@echo "make mutants    see that the tests notice mistakes put into the RTL (MUTANT=name for one)"
-	@echo "make synth      synthesise the RTL for ECP5 (TOP=, CONFIG=, ROUTE=1 for the clock rate)"
+	@echo "make synth      synthesise the RTL for ECP5 within its limits (TOP=, CONFIG=, ROUTE=1 [SEED=\"1 2 3\"] for the clock rate)"
 	@echo "make bitstream  build a board's image (comes with the RTL)"
 	@echo "make clean      remove what was built, but not .venv"
 
@@ -53,7 +53,8 @@ mutants: setup-test
 	@$(VENV_PYTHON) -m sim.mutants --jobs $(TEST_PROCESSES) $(MUTANT)
 
 synth: setup-synth
-	@$(VENV_PYTHON) -m scripts.rtl.synth $(if $(CONFIG),--config $(CONFIG)) $(if $(filter 1,$(ROUTE)),--route) $(TOP)
+	@$(VENV_PYTHON) -m scripts.rtl.synth $(if $(CONFIG),--config $(CONFIG)) $(if $(filter 1,$(ROUTE)),--route) \
+		$(if $(SEED),--seed $(SEED)) -- $(TOP)
 
 bitstream:
 	@echo "make $@: comes with the RTL, which is not here yet" >&2; exit 2

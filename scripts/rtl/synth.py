@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesises a top for ECP5 and holds it to its limits: `python -m scripts.rtl.synth [--config C] [--route] [TOP]...`.
 
-Prints what the design takes and writes build/synth/TOP-CONFIG/report.json. Faults, besides a number over its limit in
-rtl/limits.toml: a latch, a cell that found no counterpart in the device, a memory of more than 512 bits that ended in
-flip-flops. --route places and routes too, for the clock rate.
+Prints what the design takes, all in all and by parts, and writes build/synth/TOP-CONFIG/report.json. Faults, besides a
+number over its limit in rtl/limits.toml: a latch, a divider, a cell that found no counterpart in the device, a memory
+of more than 512 bits that ended in flip-flops. --route places and routes too, for the clock rate: of several seeds the
+best one counts, as it would for a bitstream. Default are all tops of rtl/limits.toml for the configuration, or where
+they are routed the whole machine alone.
 Exit codes: 0 within limits, 1 a fault, 2 usage or a tool is missing.
 """
 
@@ -12,21 +14,25 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gharial.errors import BadInput
-from scripts.rtl import sources, tools
+from scripts.rtl import sources, synth_report, tools
 from scripts.rtl.tools import BUILD, ROOT, ToolError
 
 LIMITS = ROOT / "rtl" / "limits.toml"
 DEFAULT_CONFIG = "ecp5-85f"
+WHOLE = "gharial_onchip"
 FLIP_FLOP_MEMORY_BITS = 512
 DEVICE = ["--85k", "--package", "CABGA381", "--speed", "6"]
+TARGET_MHZ = 100
+"""What placement and routing strive for."""
 # Where each number of limits.toml comes from, in cells of the device.
 NUMBERS = {
     "luts": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},  # places for a LUT4
@@ -36,6 +42,8 @@ NUMBERS = {
 }
 # Vendor cells that stay as they are: their models are for simulation.
 CELLS = sorted(path.stem for path in (sources.SIM / "primitives").glob("*.sv"))
+# What no design of ours may have; found as such before it becomes logic.
+FORBIDDEN = {"latch": "t:$dlatch t:$adlatch t:$dlatchsr", "divider": "t:$div t:$mod t:$divfloor t:$modfloor"}
 # The pass is stopped where block and distributed RAM have been given out: what is a memory then becomes flip-flops.
 SCRIPT = """\
 read_slang -j 1 {cells} --top {top} {parameters} {library} {files}
@@ -43,6 +51,7 @@ proc -noopt
 setattr -set keep 1 a:keep %ci1:+[Q] t:$*dff* %i
 synth_ecp5 -top {top} -run begin:map_ffram
 tee -q -o {folder}/memories.txt dump t:$mem_v2
+{forbidden}
 synth_ecp5 -top {top} -run map_ffram:
 tee -q -o {folder}/stat.json stat -json
 write_json {folder}/netlist.json
@@ -61,6 +70,12 @@ def limits(top: str, config: str) -> dict[str, float]:
 def synthesise(top: str, config: str, folder: Path, given: Mapping[str, str]) -> dict[str, int]:
     """Run Yosys; the number of cells of each kind.
 
+    Args:
+        top: module.
+        config: hardware configuration.
+        folder: for all that is written.
+        given: parameters of the top.
+
     Raises:
         ToolError: it refused the design, with its last words.
     """
@@ -70,12 +85,17 @@ def synthesise(top: str, config: str, folder: Path, given: Mapping[str, str]) ->
     if "parameter string Multiplier" in file.read_text(encoding="utf-8"):
         parameters.setdefault("Multiplier", '"ECP5"')
     folder.mkdir(parents=True, exist_ok=True)
+    for kind in FORBIDDEN:
+        (folder / f"{kind}.txt").unlink(missing_ok=True)
     script = folder / "synth.ys"
     script.write_text(
         SCRIPT.format(
             top=top,
             folder=folder,
             cells=" ".join(f"--blackboxed-module {name}" for name in CELLS),
+            forbidden="\n".join(
+                f"tee -q -o {folder}/{kind}.txt select -list {what}" for kind, what in FORBIDDEN.items()
+            ),
             parameters=" ".join(f"-G {name}={value}" for name, value in parameters.items()),
             library=" ".join(sources.library(looked_in)),
             files=" ".join(map(str, [*sources.packages(config), file])),
@@ -86,7 +106,7 @@ def synthesise(top: str, config: str, folder: Path, given: Mapping[str, str]) ->
     done = subprocess.run(command, cwd=ROOT, env=tools.environment(), stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()][-20:]
-        raise ToolError("\n".join([f"{top}: Yosys stopped; all of it: {log}", *said]))
+        raise ToolError("\n".join([f"{top}: Yosys stopped; all of it: {log}", *said, *forbidden_cells(folder)]))
     stat = json.loads((folder / "stat.json").read_text())
     return {name: int(count) for name, count in stat["design"]["num_cells_by_type"].items()}
 
@@ -96,6 +116,12 @@ def flip_flop_memories(folder: Path) -> dict[str, int]:
     text = (folder / "memories.txt").read_text()
     cells = re.findall(r'\\MEMID "(.*)"\n.*\\WIDTH (\d+)\n(?:.*\n)*?.*\\SIZE (\d+)\n', text)
     return {name.removeprefix("\\\\"): int(width) * int(size) for name, width, size in cells}
+
+
+def forbidden_cells(folder: Path) -> list[str]:
+    """Latches and dividers, as far as they have been looked for, each as a fault."""
+    files = {kind: folder / f"{kind}.txt" for kind in FORBIDDEN}
+    return [f"{kind} {name}" for kind, file in files.items() if file.is_file() for name in file.read_text().split()]
 
 
 def faults(
@@ -127,7 +153,7 @@ def route(folder: Path, seed: int) -> tuple[float, list[str]]:
         "nextpnr.log",
         "--quiet",
     ]
-    command += ["--freq", "100", "--out-of-context", "--timing-allow-fail", "--seed", str(seed)]
+    command += ["--freq", str(TARGET_MHZ), "--out-of-context", "--timing-allow-fail", "--seed", str(seed)]
     done = subprocess.run(
         command, cwd=folder, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -149,8 +175,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.rtl.synth", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("top", nargs="*", help="top modules (default: those of rtl/limits.toml for the configuration)")
     parser.add_argument("--config", default=DEFAULT_CONFIG)
-    parser.add_argument("--route", action="store_true", help="place and route too (many minutes)")
-    parser.add_argument("--seed", type=int, default=1, help="of placement")
+    parser.add_argument("--route", action="store_true", help="place and route too (many minutes a seed)")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], metavar="N", help="of placement")
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the top")
     args = parser.parse_args(argv)
     problem = tools.lacking([tools.VERILATOR, tools.PYOSYS, *([tools.NEXTPNR] if args.route else [])])
@@ -160,35 +186,51 @@ def main(argv: list[str] | None = None) -> int:
     tools.prepare()
     table = tomllib.loads(LIMITS.read_text(encoding="utf-8"))
     tops = args.top or [top for top, entry in table.items() if top != "device" and args.config in entry]
+    if args.route and not args.top:
+        tops = [WHOLE]
     found: list[str] = []
     try:
         for top in tops:
-            found += run(top, args.config, dict(pair.split("=", 1) for pair in args.param), args.route, args.seed)
+            given = dict(pair.split("=", 1) for pair in args.param)
+            found += run(top, args.config, given, args.seed if args.route else [])
     except (BadInput, ToolError) as error:
         print(f"synth: {error}", file=sys.stderr)
         return 2 if isinstance(error, BadInput) else 1
     return 1 if found else 0
 
 
-def run(top: str, config: str, parameters: Mapping[str, str], routed: bool, seed: int) -> list[str]:
-    """Synthesise one top, print and write its report; the faults found."""
+def run(top: str, config: str, parameters: Mapping[str, str], seeds: Sequence[int] = ()) -> list[str]:
+    """Synthesise one top, print and write its report; the faults found.
+
+    Args:
+        top, config, parameters: as in `synthesise`.
+        seeds: of placement; none: it is not placed and routed.
+    """
     folder = BUILD / "synth" / f"{top}-{config}"
     most = limits(top, config)
     cells = synthesise(top, config, folder, parameters)
     numbers: dict[str, float] = {
-        name: sum(weight * cells.get(cell, 0) for cell, weight in parts.items()) for name, parts in NUMBERS.items()
+        name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items()) for name, weights in NUMBERS.items()
     }
-    path: list[str] = []
+    routed = {seed: route(folder, seed) for seed in seeds}
     if routed:
-        numbers["mhz"], path = route(folder, seed)
+        numbers["mhz"] = max(rate for rate, _ in routed.values())
     memories = flip_flop_memories(folder)
-    found = faults(cells, numbers, memories, most)
-    report = {"top": top, "config": config, "numbers": numbers, "limits": most, "cells": cells, "faults": found}
-    report |= {"flip_flop_memories": memories, "slowest_path": path}
+    found = forbidden_cells(folder) + faults(cells, numbers, memories, most)
+    parts = synth_report.parts(folder / "netlist.json", NUMBERS)
+    report = {"top": top, "config": config, "device": DEVICE, "numbers": numbers, "limits": most, "cells": cells}
+    report |= {"parts": parts, "faults": found, "flip_flop_memories": memories}
+    report |= {"routed": {str(seed): {"mhz": rate, "slowest_path": path} for seed, (rate, path) in routed.items()}}
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     print(f"{top}, {config}:")
     for name, number in numbers.items():
         print(f"  {name:12} {number:8g}" + (f"  of {most[name]:g}" if name in most else ""))
+    if len(routed) > 1:
+        rates = sorted(rate for rate, _ in routed.values())
+        ends = f"{rates[0]:.1f} to {rates[-1]:.1f} MHz, median {statistics.median(rates):.1f}"
+        print(f"  {len(rates)} seeds: {ends}")
+    for line in synth_report.table(parts, "luts") if top == WHOLE else []:
+        print(f"    {line}")
     for fault in found:
         print(f"  fault: {fault}")
     return found
