@@ -23,6 +23,7 @@ from scripts.rtl.tools import BUILD
 
 STORE = BUILD / "sim" / "runtime"
 SWITCHES = "Vtop_classes.mk"  # what of Verilator the design uses
+FLAG = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d", re.MULTILINE)  # those that the compiler is told
 GLOBALS = re.compile(r"^VM_GLOBAL_\w+ \+= \\\n((?:  \w+ \\\n)*)", re.MULTILINE)
 
 
@@ -50,9 +51,8 @@ def supply(folder: Path) -> None:
     wanted = objects(switches)
     if all((folder / name).is_file() for name in wanted):
         return
-    of_machine = [line for line in switches.splitlines() if re.match(r"VM_\w+ = ", line)]
     version = subprocess.run([tools.cxx(), "--version"], capture_output=True, text=True, check=True).stdout
-    state = "\n".join([*of_machine, *wanted, version, (tools.TOOLS / "stamp").read_text(encoding="utf-8")])
+    state = "\n".join([*FLAG.findall(switches), *wanted, version, (tools.TOOLS / "stamp").read_text(encoding="utf-8")])
     store = STORE / hashlib.sha256(state.encode()).hexdigest()[:16]
     with alone(store):
         if not all((store / name).is_file() for name in wanted):

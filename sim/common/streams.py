@@ -42,7 +42,12 @@ class Source:
         self._wake = Event()
         self._idle = Event()
         self._idle.set()
-        cocotb.start_soon(self._run())
+        self._task = cocotb.start_soon(self._run())
+
+    def stop(self) -> None:
+        """Offer nothing any more, and never again: what is queued is forgotten."""
+        self._task.cancel()
+        self._valid.value = 0
 
     def put(self, **item: Any) -> None:
         """Queue an item: a value for each name of the payload."""

@@ -67,8 +67,8 @@ class Bench:
         self.saved: list[tuple[int, int]] = []
         self.done = 0
 
-    async def start(self) -> None:
-        """Reset, then memories and users."""
+    async def start(self, resets: bool = False) -> None:
+        """Reset, then memories and users; whether there will be more resets."""
         dut, rng, config = self.dut, self.rng, bench.config()
         await bench.start(dut)
         dut.header_i.value = packing.pack(packing.HEADER, SLOT)
@@ -81,9 +81,15 @@ class Bench:
                          {"job": getattr(dut, f"{user}_i")}, pause)
             for user in self.jobs
         }  # fmt: skip
-        self.data = Source(dut.clk_i, dut.data_valid_i, dut.data_ready_o, {"data": dut.data_i}, pause)
-        self.saves = Sink(dut.clk_i, dut.save_valid_o, dut.save_ready_i, {"save": dut.save_o}, pause)
+        self.listen()
+        self.saves = Sink(dut.clk_i, dut.save_valid_o, dut.save_ready_i, {"save": dut.save_o}, pause, resets)
         cocotb.start_soon(self._watch())
+
+    def listen(self) -> None:
+        """Whom words of restores come from."""
+        dut, rng = self.dut, self.rng
+        words = dut.data_valid_i, dut.data_ready_o, {"data": dut.data_i}
+        self.data = Source(dut.clk_i, *words, lambda: rng.random() < self.busy)
 
     def zero(self, thread: int) -> None:
         """A slot of that thread's kind, somewhere."""
@@ -217,7 +223,7 @@ async def clocks(dut: Any) -> None:
 async def reset_in_the_middle(dut: Any) -> None:
     """A job whose words will not come is given up; what follows is not disturbed."""
     tb = Bench(dut, "reset_in_the_middle", 0.3)
-    await tb.start()
+    await tb.start(resets=True)
     for _ in range(15 if bench.short() else 200):
         tb.put("move", int(tb.rng.integers(4)))
         await tb.users["move"].drain()
@@ -225,10 +231,9 @@ async def reset_in_the_middle(dut: Any) -> None:
         dut.rst_i.value = 1
         await ClockCycles(dut.clk_i, 2)
         dut.rst_i.value = 0
-        while tb.data._queue:
-            tb.data._queue.pop()
-        dut.data_valid_i.value = 0
+        tb.data.stop()
         await ClockCycles(dut.clk_i, 4)
+        tb.listen()
         tb.jobs["move"].clear()
         tb.saves.beats.clear()
         tb.saved.clear()

@@ -300,7 +300,7 @@ async def random_entries(dut: Any, slow: int, ready: float, number: int) -> None
 
 
 @cocotb.test()
-@cocotb.parametrize(section=["predict", "encode", "joint"], number=[0, 1, 2] if bench.short() else list(range(12)))
+@cocotb.parametrize(section=["predict", "encode", "joint"], number=[0, 1] if bench.short() else list(range(12)))
 async def bad_instructions(dut: Any, section: str, number: int) -> None:
     """An entry whose run reaches one ends with the fault and its number, after what was issued; others go on."""
     tb = Bench(dut, f"bad_instructions {section} {number}", *((8, 0.7) if number % 2 else (60, 0.4)))
@@ -313,7 +313,7 @@ async def bad_instructions(dut: Any, section: str, number: int) -> None:
 
 
 @cocotb.test()
-@cocotb.parametrize(slow=[40, 400], number=[0, 1, 2] if bench.short() else list(range(12)))
+@cocotb.parametrize(slow=[40, 400], number=[0, 1] if bench.short() else list(range(12)))
 async def encoders_follow_each_other(dut: Any, slow: int, number: int) -> None:
     """Runs overlap, and wait where they must; features_free_o tells that at most one entry's are still to be read."""
     tb = Bench(dut, f"encoders_follow_each_other {slow} {number}", slow, 0.9)

@@ -134,6 +134,8 @@ class Session:
         self.driver = Driver(self.device, self.program, **options)
         self.good = Driver(self.twin, self.program, **options)
         self.steps = Steps(self.seed)
+        for kind in ("encoder", "prediction"):
+            self.driver.reset(kind, [n for k, n in SLOTS if k == kind]).result()
         self.together([self.steps.entry(n, True) for n in range(3)])
         self.together([self.steps.entry(n) for n in range(3)])
 
@@ -142,16 +144,21 @@ class Session:
         found, wanted = (shown(d.greedy(entries, max_symbols=CAP).result()) for d in (self.driver, self.good))
         assert found == wanted
 
-    def states(self) -> dict[tuple[str, int], bytes | None]:
-        """All slots' states; None for those that are not live."""
-        return {slot: saved(self.driver, *slot) for slot in SLOTS}
+    def states(self, gone: set[tuple[str, int]]) -> dict[tuple[str, int], bytes | None]:
+        """All slots' states; None for those that are not live, which only those in `gone` may be."""
+        found = {slot: saved(self.driver, *slot) for slot in gone}
+        for kind in ("encoder", "prediction"):
+            numbers = [n for k, n in SLOTS if k == kind and (k, n) not in gone]
+            images = self.driver.save(kind, numbers).result()
+            found |= {(kind, n): image.data for n, image in zip(numbers, images, strict=True)}
+        return found
 
     def check(self, case: Case) -> None:
         """Let the case's access fail: typed fault, others' state whole, recovered by a soft reset."""
         driver, device, steps = self.driver, self.device, self.steps
         for slot in range(3):
             self.together([steps.entry(slot, reset=steps.step[slot] > 4)])
-        before, armed = self.states(), list[Posted]()
+        before, armed = self.states(set()), list[Posted]()
 
         def posted(command: Posted) -> None:
             if command.fields["operation"] == case.operation and not armed:
@@ -185,12 +192,15 @@ class Session:
         hit = {(kind, n) for kind, slots in case.hit for n in slots}
         lost = {("encoder", n) for n in recovery.lost_encoder} | {("prediction", n) for n in recovery.lost_prediction}
         assert hit <= lost, f"{case.name}: the driver takes {hit - lost} for whole"
-        for slot, state in self.states().items():
+        for slot, state in self.states(hit).items():
             assert state in ((None, made[slot]) if slot in hit else (before[slot],)), f"{case.name}: {slot}"
         for stream in (0, 1):  # what was hit begins anew, the others go on
             gone = ("encoder", stream) in hit or ("prediction", stream + 4) in hit
             steps.step[stream] = at_first[stream]
             self.together([steps.entry(stream, reset=gone)])
+        for kind, slot in hit:
+            if slot > 6:  # of no stream
+                driver.reset(kind, [slot]).result()
 
     def _check_failure(self, case: Case, failure: DeviceError, command: Posted) -> None:
         fault = Fault.BUS_WRITE if case.writes else Fault.BUS_READ

@@ -72,7 +72,7 @@ async def conversations(dut: Any, registers: float) -> None:
     def run() -> None:
         device.memory.pace(paces[0])
         driver = Driver(device, program, timeout=FOREVER, checked=True)
-        for pace in paces[:3] if bench.short() else paces:
+        for pace in paces[:2] if bench.short() else paces:
             device.memory.pace(pace)
             seed, steps = int(rng.integers(1 << 30)), 2 if bench.short() else 12
             assert conversation(driver, seed, steps) == conversation(twin, seed, steps), pace
