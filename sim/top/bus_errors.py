@@ -156,8 +156,7 @@ class Session:
     def check(self, case: Case) -> None:
         """Let the case's access fail: typed fault, others' state whole, recovered by a soft reset."""
         driver, device, steps = self.driver, self.device, self.steps
-        for slot in range(3):
-            self.together([steps.entry(slot, reset=steps.step[slot] > 4)])
+        self.together([steps.entry(slot, reset=steps.step[slot] > 4) for slot in range(3)])
         before, armed = self.states(set()), list[Posted]()
 
         def posted(command: Posted) -> None:
@@ -194,10 +193,9 @@ class Session:
         assert hit <= lost, f"{case.name}: the driver takes {hit - lost} for whole"
         for slot, state in self.states(hit).items():
             assert state in ((None, made[slot]) if slot in hit else (before[slot],)), f"{case.name}: {slot}"
-        for stream in (0, 1):  # what was hit begins anew, the others go on
-            gone = ("encoder", stream) in hit or ("prediction", stream + 4) in hit
-            steps.step[stream] = at_first[stream]
-            self.together([steps.entry(stream, reset=gone)])
+        steps.step[:2] = at_first[:2]  # what was hit begins anew, the others go on
+        gone = [("encoder", n) in hit or ("prediction", n + 4) in hit for n in (0, 1)]
+        self.together([steps.entry(n, reset=gone[n]) for n in (0, 1)])
         for kind, slot in hit:
             if slot > 6:  # of no stream
                 driver.reset(kind, [slot]).result()
