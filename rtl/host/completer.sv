@@ -128,9 +128,12 @@ module completer
     if (rst_i) {used_q, full_q} <= '0;
   end
 
-  assign drop_o = (state_q == Room && failure_q.fault != FaultNone) || (purge_i && head_valid);
-  assign drop_enc_o = head.enc;
-  assign drop_pred_o = head.pred;
+  always_ff @(posedge clk_i) begin
+    drop_o <= (state_q == Room && failure_q.fault != FaultNone) || (purge_i && head_valid);
+    drop_enc_o <= head.enc;
+    drop_pred_o <= head.pred;
+    if (rst_i) drop_o <= 1'b0;
+  end
 
   assign word_valid_o = state_q == Word;
   logic [31:0] word, data_q;

@@ -18,12 +18,10 @@ module ram_1r1w #(
   (* ram_style = "block", no_rw_check *)
   logic [Width-1:0] mem[Words];
   logic [Width-1:0] read_q;
-  logic re_q;
 
   always_ff @(posedge clk_i) begin
     if (we_i) mem[waddr_i] <= wdata_i;
     if (re_i) read_q <= mem[raddr_i];
-    re_q <= re_i;
-    if (re_q) rdata_o <= read_q;
+    rdata_o <= read_q;  // the same again until the next read: an enable would have to reach every bit of the weights
   end
 endmodule
