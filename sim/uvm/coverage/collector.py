@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pyuvm import uvm_component
 
 from gharial.isa import _registers as reg
+from gharial.isa.commands import Flag
 from gharial.isa.configs import config
 from sim.uvm.coverage.bus_coverage import BusCoverage
 from sim.uvm.coverage.command_coverage import CommandCoverage
@@ -65,6 +66,8 @@ class CoverageCollector(uvm_component):
         self._faults.finished(command)
         self._slots.finished(command)
         self._limits.finished(command)
+        if command.whole and command.descriptor["flags"] & Flag.INTERRUPT:
+            self._registers.interrupting(command.done)
         if self._programs.finished(command):
             program = self._programs.current
             assert program is not None

@@ -93,7 +93,9 @@ def groups() -> dict[str, CoverGroup]:
             "commands wrapped", "completions wrapped", "one entry", "several entries", "fetched ahead: 0",
             "fetched ahead: 1", "fetched ahead: 2 and more",
         ]),
-        CoverGroup("interrupts", "what IRQ_STATUS was seen to hold", ["completion", "halt"]),
+        CoverGroup("interrupts", "what IRQ_STATUS was seen to hold", [
+            "completion", "completion of one that failed", "halt",
+        ]),
         CoverGroup("registers", "registers that were read or written", [
             *crossed(["read"], [r.name for r in reg.REGISTERS if r.access != "wo"]),
             *crossed(["written"], [r.name for r in reg.REGISTERS if r.access != "ro"]),

@@ -26,6 +26,7 @@ class RegisterCoverage:
         self._groups, self._rings = groups, rings
         self._halt: Fault | None = None
         self._taken = 0
+        self._asked: set[bool] = set()  # how commands with an interrupt ended since it was cleared
         self.failed_at = 0  # where the latest error of the bus was
 
     def access(self, seen: RegisterSeen) -> None:
@@ -45,16 +46,25 @@ class RegisterCoverage:
             if rings.tail - self._taken == rings.sizes[1] and rings.head > rings.tail:
                 self._groups["stalls"].hit("completion ring full")
             self._taken = seen.value
+        if seen.register == reg.IRQ_STATUS and seen.value & 1:
+            self._asked.clear()
         if seen.register == reg.CONTROL and seen.value & SOFT_RESET:
+            self._asked.clear()
             busy = "commands on their way" if rings.on_their_way else "nothing"
             self._groups["recovery"].hit(f"halt by, {self._halt.name}" if self._halt else busy)
             self._halt, self._taken = None, 0
+
+    def interrupting(self, done: bool) -> None:
+        """A command with an interrupt has completed."""
+        self._asked.add(done)
 
     def _read(self, seen: RegisterSeen) -> None:
         if seen.register == reg.IRQ_STATUS:
             for bit, name in enumerate(("completion", "halt")):
                 if seen.value >> bit & 1:
                     self._groups["interrupts"].hit(name)
+            if seen.value & 1 and self._asked == {False}:
+                self._groups["interrupts"].hit("completion of one that failed")
         if seen.register == reg.STATUS and seen.value & HALTED:
             fault = Fault(seen.value >> 8 & 0xFF)
             self._groups["faults"].hit(fault.name)

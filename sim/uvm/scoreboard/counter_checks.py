@@ -36,8 +36,8 @@ class CounterChecks:
         self._expected: int | None = None
 
     def clear(self) -> None:
-        """The counters are at zero."""
-        self.active = 0
+        """The counters are at zero, and so is what was latched of them."""
+        self.active = self._expected = 0
         self._halves.clear()
 
     def latch(self, settled: bool) -> None:

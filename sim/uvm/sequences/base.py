@@ -119,6 +119,11 @@ class BenchSequence(uvm_sequence):
         for register in WORDS:
             await self.read(register)
 
+    async def interrupts(self) -> None:
+        """Look which interrupts there are, and clear them."""
+        found = await self.read(reg.IRQ_STATUS)
+        await self.write(reg.IRQ_STATUS, found)
+
     # Programs and slots
 
     async def load(self, program: DrawnProgram, spaces: Iterable[ProgramSpace] = ProgramSpace) -> None:

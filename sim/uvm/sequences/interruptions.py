@@ -13,7 +13,7 @@ class Interruptions(Halts):
     """Needs a program."""
 
     async def body(self) -> None:
-        rounds = 6 if bench.short() else 40
+        rounds = 6 if bench.short() else 24
         for ahead in (9, 0x80000000, 0xFFFFFFFF):
             await self.fill()
             await self.bell(ahead)

@@ -41,6 +41,7 @@ class RandomCommands(BenchSequence):
             await self.post(self._draw())
             if self.chance(0.15):
                 await self.flush(str(self.rng.choice(["pins", "poll"])))
+                await self.interrupts()
         await self.flush()
 
     def _draw(self) -> CommandItem:

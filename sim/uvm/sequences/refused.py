@@ -8,7 +8,7 @@ import numpy as np
 from gharial.isa.commands import DECODE_ENTRY, ENCODE_ENTRY, GREEDY_ENTRY, SLOT_ENTRY, Flag, Kind, Mode, Operation
 from gharial.isa.words import Record
 from sim.uvm.sequences.base import BenchSequence
-from sim.uvm.sequences.host import TINY, Host
+from sim.uvm.sequences.host import CHECKED, TINY, Host
 
 END = TINY.window_bytes
 SLOT_OPERATIONS = (Operation.RESET, Operation.FREE, Operation.COPY, Operation.SAVE, Operation.RESTORE)
@@ -34,6 +34,9 @@ class Refused(BenchSequence):
         await self.post(host.steps(Operation.ENCODE, [{"slot": 1, "reset": 1, "features": self.features(1)}]))
         for case in self._cases(host):
             await self.post(case())
+            if self.chance(0.2):
+                await self.flush()
+                await self.interrupts()
             if self.chance(0.3):
                 token = {"slot": 0, "kind": Kind.TOKEN, "token": 0, "source": 0, "destination": 2}
                 await self.post(host.decode([token], True))
@@ -59,9 +62,14 @@ class Refused(BenchSequence):
             ]
         commands += self._entries()
         return [
-            lambda c=c: host.command(c[0], c[1], self.chance(0.7), **c[2])  # type: ignore[misc]
+            lambda c=c: host.command(c[0], c[1], self.chance(0.7), **self._flagged(c[2]))  # type: ignore[misc]
             for c in commands
         ]
+
+    def _flagged(self, fields: dict[str, int]) -> dict[str, int]:
+        """With an interrupt now and then."""
+        flags = fields.get("flags", CHECKED)
+        return fields | {"flags": flags | int(Flag.INTERRUPT) if self.chance(0.3) else flags}
 
     def _entries(self) -> list[tuple[int, bytes, dict[str, int]]]:
         full = self.host.header["vectors"]

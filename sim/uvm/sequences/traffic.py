@@ -17,7 +17,7 @@ class Traffic(BenchSequence):
     """Programs at the edges of tiles, then random ones: directed batches, then random commands, at any pace."""
 
     async def body(self) -> None:
-        random_programs, rounds = (2, 1) if bench.short() else (12, 4)
+        random_programs, rounds = (2, 1) if bench.short() else (8, 3)
         for number, dims in enumerate([*EDGES, *(draw_dims(self.rng) for _ in range(random_programs))]):
             await self._program(number, dims, rounds)
 
