@@ -73,7 +73,11 @@ def test_mutant_is_up_to_date(mutant: Mutant) -> None:
     assert mutant.file.startswith("rtl/") and mutant.wrong
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert mutant.of(source) != source
-    assert set(mutant.benches) <= {run.name for run in benches.runs()}
+    runs = {run.name: run for run in benches.runs()}
+    for name in mutant.benches:
+        bench, _, test = name.partition(":")
+        modules = [(ROOT / module.replace(".", "/")).with_suffix(".py").read_text() for module in runs[bench].modules]
+        assert any(f"async def {test}" in module for module in modules), name
     for test in mutant.tests:
         file, _, name = test.partition("::")
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
@@ -174,7 +178,7 @@ def test_tried_on_a_small_bench(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (root / "rtl" / "probe.sv").write_text(PROBE)
     mutants = tmp_path / "mutants"
     mutants.mkdir()
-    common = 'wrong = "w"\nfile = "rtl/probe.sv"\nkilled_by = ["probe/tiny"]\n'
+    common = 'wrong = "w"\nfile = "rtl/probe.sv"\nkilled_by = ["probe/tiny:follows"]\n'
     (mutants / "probe.toml").write_text(PROBE_MUTANTS.replace("]\ntext", f"]\n{common}text"))
     assert main(["--jobs", "1"], root, mutants) == 1
     printed = capsys.readouterr()

@@ -31,7 +31,8 @@ def baseline(court: Court, mutants: Sequence[Mutant], pool: ThreadPoolExecutor) 
     """Run what the mutants name without a mistake: what does not pass."""
     jobs: dict[str, list[str]] = {}
     for mutant in mutants:
-        for bench in mutant.benches:
+        for name in mutant.benches:
+            bench = name.partition(":")[0]  # with all its tests
             jobs.setdefault(f"none-{bench.replace('/', '-')}", [bench])
         for test in mutant.tests:
             jobs.setdefault("none-tests", []).append(test)

@@ -26,7 +26,8 @@ class Mutant:
         file: path from the root of the checkout.
         text: what is replaced; it occurs in the file exactly once.
         replacement: what it is replaced by.
-        killed_by: benches as `bench/config[/variant]`, and tests as pytest names them; one of them must fail.
+        killed_by: benches as `bench/config[/variant]`, of which `:test` picks the tests whose name matches, and tests
+            as pytest names them; one of them must fail.
     """
 
     name: str

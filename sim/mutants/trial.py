@@ -191,8 +191,10 @@ class Court:
         def command(*words: str, within: float) -> Ended:
             return self.commands.run([sys.executable, *words], tree, env, log, within)
 
-        for bench in mutant.benches:
-            ended = command("-m", "sim.run", "--short", "--log", bench, within=BUILD_SECONDS + seconds)
+        for name in mutant.benches:
+            bench, _, test = name.partition(":")
+            only = ["--test", test] if test else []
+            ended = command("-m", "sim.run", "--short", "--log", *only, bench, within=BUILD_SECONDS + seconds)
             if ended.code == NOT_BUILT:
                 return Verdict.NOT_BUILT, f"{bench} does not build"
             if ended.code not in (0, 1):
