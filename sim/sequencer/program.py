@@ -75,7 +75,7 @@ class Program:
         self.rng, self.rows, self.cols, self.scratch = rng, rows, cols, scratch_units
         counts = {
             "predict": int(rng.integers(1, 7)),
-            "encode": int(rng.integers(1, 10)),
+            "encode": int(rng.choice([1, 2, 5, 7, 9, 10])),
             "joint": int(rng.integers(1, 5)),
         }
         firsts = {"predict": 0, "encode": counts["predict"], "joint": counts["predict"] + counts["encode"]}
@@ -151,6 +151,21 @@ class Program:
         fields |= {name: most[name] + beyond if name in most else 0}
         self.words[number] = self._words(fields)
 
+    def edges(self, section: str, opcode: Opcode, post: Post = Post.NONE) -> Iterator[None]:
+        """A section's first instruction of that kind, with each operand in turn at the end of its space and beyond."""
+        number, only = self.header[f"{section}_first"], self.header[f"{section}_count"] == 1
+        while True:
+            drawn = self._draw(section, 0, only) | {"predicate": Predicate.ALWAYS}
+            if drawn["opcode"] == opcode and (opcode != Opcode.MATVEC or (drawn["post"] == post and drawn["last"])):
+                break
+        for name, most in largest(self.header, self.rows, self.cols, section, drawn).items():
+            for beyond in (0, 1):
+                self.instructions[number] = drawn | {name: most + beyond}
+                self.words[number] = self._words(self.instructions[number])
+                self.bad = {number: Fault.ADDRESS} if beyond else {}
+                yield
+        self.instructions[number], self.words[number], self.bad = drawn, self._words(drawn), {}
+
     def run(self, thread: int, entry: int, section: str, context: dict[str, int]) -> Run:
         """What the section gives for an entry."""
         run = Run(thread, entry, section, context)
@@ -175,7 +190,7 @@ class Program:
 
     def _draw(self, section: str, index: int, last: bool) -> dict[str, int]:
         rng = self.rng
-        common = {"depends": int(rng.integers(0, index + 1)), "predicate": 0, "threshold": 0}
+        common = {"depends": int(rng.integers(0, index + 1)) * int(rng.integers(2)), "predicate": 0, "threshold": 0}
         if section == "encode":
             common |= {"predicate": int(rng.choice([0, 0, 1, 2])), "threshold": int(rng.integers(4))}
         ends = section == "joint" and last

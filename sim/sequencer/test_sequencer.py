@@ -12,6 +12,7 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
+from gharial.isa.instructions import Opcode, Post
 from sim.common import bench
 from sim.common.bench import clock
 from sim.common.memories import ReadPort
@@ -23,6 +24,13 @@ from sim.sequencer.program import D, E, Job, Program, Run
 IN_FLIGHT = 4  # MATVECs of a thread
 PATIENCE = 20_000  # clocks without a sign of life
 LOGITS_LATE = 3  # clocks from class_re_o
+STATE_POSTS = [(Opcode.MATVEC, post) for post in (Post.CELL, Post.I16, Post.I8)]
+KINDS: dict[str, list[tuple[Any, ...]]] = {
+    "predict": [*STATE_POSTS, (Opcode.LOOKUP,)],
+    "encode": [*STATE_POSTS, (Opcode.LOOKUP,)],
+    "joint": [(Opcode.MATVEC, Post.I8), (Opcode.LOOKUP,), (Opcode.JOINT,)],
+}
+"""Kinds of instructions that a section may begin with."""
 
 
 class Bench:
@@ -310,6 +318,23 @@ async def bad_instructions(dut: Any, section: str, number: int) -> None:
         tb.put(draw(tb.rng, n))
     await tb.finish()
     assert any(e.done["fault"] and not e.fields["fault"] for e in tb.entries), "no entry reached it"
+
+
+@cocotb.test()
+async def operands_at_the_end_of_their_space(dut: Any) -> None:
+    """Each operand of each kind of instruction: the last place is in the space, the next one is a fault."""
+    tb = Bench(dut, "operands_at_the_end_of_their_space", 2, 1.0)
+    while tb.program.header["joint_count"] == 1:
+        tb.program = tb.script.program = Program(tb.rng, tb.program.rows, tb.program.cols, tb.program.scratch)
+    await tb.start()
+    plain = {"fault": 0, "unit": 0, "detail": 0, "enc_reset": 0, "start": 0, "no_joint": 0, "vectors": 4, "k": 1}
+    for section, kinds in KINDS.items():
+        own = {"operation": 16} if section == "encode" else {"operation": 17, "token_valid": 1, "mode": 0}
+        for kind in kinds:
+            for _ in tb.program.edges(section, *kind):
+                tb.put(draw(tb.rng, len(tb.entries)) | plain | own)
+                await tb.finish()
+    assert sum(bool(e.done["fault"]) for e in tb.entries) * 2 == len(tb.entries)
 
 
 @cocotb.test()
