@@ -128,8 +128,10 @@ module completer
     if (rst_i) {used_q, full_q} <= '0;
   end
 
+  logic room_q;  // once a command: a full ring of completions may hold it for long
   always_ff @(posedge clk_i) begin
-    drop_o <= (state_q == Room && failure_q.fault != FaultNone) || (purge_i && head_valid);
+    room_q <= state_q == Room;
+    drop_o <= (state_q == Room && !room_q && failure_q.fault != FaultNone) || (purge_i && head_valid);
     drop_enc_o <= head.enc;
     drop_pred_o <= head.pred;
     if (rst_i) drop_o <= 1'b0;

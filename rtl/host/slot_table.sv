@@ -86,16 +86,17 @@ module slot_table #(
       written_q <= '0;
     end
 
-    if (set_enc_i) begin
-      enc_live_q[enc]  <= live_i;
-      enc_ended_q[enc] <= ended_i;
-    end
-    if (set_pred_i) pred_live_q[destination] <= pred_live_i;
+    // A younger command's slots are set behind the drop: what an older one loses in the same clock is another's.
     if (drop_i) begin
       enc_live_q  <= enc_live_q & ~drop_enc_i;
       enc_ended_q <= enc_ended_q & ~drop_enc_i;
       pred_live_q <= pred_live_q & ~drop_pred_i;
     end
+    if (set_enc_i) begin
+      enc_live_q[enc]  <= live_i;
+      enc_ended_q[enc] <= ended_i;
+    end
+    if (set_pred_i) pred_live_q[destination] <= pred_live_i;
     if (rst_i || free_all_i) begin
       enc_live_q  <= '0;
       enc_ended_q <= '0;
