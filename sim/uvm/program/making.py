@@ -24,6 +24,15 @@ def make(seed: int, dims: ModelDims, blank_bias: float = 1.0, pad: bool = True) 
     return DrawnProgram({name: made.sections[name] for name in SPACES}, made.manifest)
 
 
+def lively() -> DrawnProgram:
+    """A program whose greedy steps end after no token, one, or two, whatever the features: some in a few tries each."""
+    if TESTS not in sys.path:
+        sys.path.append(TESTS)
+    from random_checkpoint import SMALL
+
+    return make(21, SMALL, 1.5, pad=False)
+
+
 def heated(program: DrawnProgram, rng: np.random.Generator) -> DrawnProgram:
     """The program with some rows' scales up to sixteen times as large, so that sums and outputs run into their limits,
     which a calibrated program avoids."""

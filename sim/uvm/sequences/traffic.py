@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from gharial.checkpoint import ModelDims
 from sim.common import bench
-from sim.uvm.program.making import EDGES, draw_dims, heated, make
+from sim.uvm.program.drawn import DrawnProgram
+from sim.uvm.program.making import EDGES, draw_dims, heated, lively, make
 from sim.uvm.sequences.base import BenchSequence
 from sim.uvm.sequences.pipeline import Pipeline
 from sim.uvm.sequences.random_commands import RandomCommands
@@ -18,14 +18,14 @@ class Traffic(BenchSequence):
 
     async def body(self) -> None:
         random_programs, rounds = (2, 1) if bench.short() else (8, 3)
+        self.env.scoreboard.logger.info("program: lively")
+        await self._program(lively(), rounds)
         for number, dims in enumerate([*EDGES, *(draw_dims(self.rng) for _ in range(random_programs))]):
-            await self._program(number, dims, rounds)
+            self.env.scoreboard.logger.info(f"program: {dims}")
+            program = make(self.number(0, 1 << 30), dims, float(self.rng.uniform(-1, 3)))
+            await self._program(heated(program, self.rng) if number % 2 else program, rounds)
 
-    async def _program(self, number: int, dims: ModelDims, rounds: int) -> None:
-        program = make(self.number(0, 1 << 30), dims, float(self.rng.uniform(-1, 3)))
-        if number % 2:
-            program = heated(program, self.rng)
-        self.env.scoreboard.logger.info(f"program: {dims}")
+    async def _program(self, program: DrawnProgram, rounds: int) -> None:
         await self.setup(3, 3)
         await self.pace()
         await self.load(program)
@@ -33,7 +33,7 @@ class Traffic(BenchSequence):
         await self.counters()
         await self.also(Pipeline).start()
         await self.counters()
-        if dims.stack > 1:
+        if self.host.header["vectors"] > 1:
             await self.also(SlotLife).start()
         for _ in range(rounds):
             await self.pace()
