@@ -144,7 +144,8 @@ class Scoreboard(uvm_scoreboard):
         else:
             self._compare(record, found)
             self._count(record)
-        if not self.expected and not self._loose:
+        # A command that the witness holds back for a full ring of completions may have been worked on all the same.
+        if self.settled and not self._loose:
             stray = {hex(address): hex(word) for address, word in self._written.items()}
             assert not stray, f"written, and by no command that has completed: {stray}"
 
