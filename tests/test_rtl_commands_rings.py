@@ -149,6 +149,27 @@ def test_a_full_completion_ring_holds_back_and_loses_nothing(pair: Pair) -> None
     pair.compare_slots(range(4), range(4))
 
 
+def test_a_slot_begun_behind_a_failure_that_waits_for_room(pair: Pair) -> None:
+    """A refused command waits for room in the ring; what the next one makes live meanwhile stays live."""
+    rtl: Any = pair.rtl.device
+    first = [step(pair, slot) for slot in range(4)]
+    refused, begun = step(pair, 6), step(pair, 5)
+    for entry in first:
+        pair.steps(Operation.GREEDY, [entry], k=3)
+    pair.ring()
+    assert rtl.wait_clocks(pair.tail, 60, 1_000_000)
+    pair.put_steps(Operation.GREEDY, [refused | {"reset": 0}], k=3)
+    pair.put_steps(Operation.GREEDY, [begun | {"reset": 1}], k=3)
+    pair.ring()
+    rtl.advance(20_000)
+    pair.twin.device.ring_doorbell(pair.tail)
+    found = [pair.rtl.take() for _ in range(6)]
+    pair.twin.taken, pair.pending = pair.rtl.taken, []
+    pair.twin.write(reg.CPL_HEAD, pair.twin.taken & 0xFFFFFFFF)
+    assert [completion["status"] for completion in found] == [0] * 4 + [Fault.BAD_SLOT, 0]
+    pair.compare_slots([5], [5])
+
+
 def counters(side: Side) -> dict[str, int]:
     """All counters, latched."""
     side.write(reg.COUNTER_SNAPSHOT, 1)

@@ -171,22 +171,3 @@ def test_runs_are_the_same_whatever_the_machine_held(seed: int) -> None:
         shown.append([alone(pair, n) for n in range(2)])
         pair.close()
     assert shown[0] == shown[1] == shown[2]
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
-def test_slots_begun_anew_right_behind_refusals(pair: Pair, batch: int) -> None:
-    """A refused command frees no slot, and what is being freed is not what a younger command begins just then."""
-    free = 9
-    for refused in range(1, 7):
-        for between in range(4):
-            for _ in range(refused):
-                pair.steps(Operation.ENCODE, [{"slot": free, "features": FEATURES[0, 0]}])
-            for _ in range(between):
-                pair.post(Operation.NOP)
-            for reset in (1, 0):
-                entries = [{"slot": s, "reset": reset, "features": FEATURES[s, 1 - reset]} for s in range(batch)]
-                pair.steps(Operation.ENCODE, entries)
-            found = [completion["status"] for completion in pair.flush()]
-            assert found == [Fault.BAD_SLOT] * refused + [0] * (between + 2)
-            pair.slots(Operation.FREE, range(batch))
-            pair.flush()

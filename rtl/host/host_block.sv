@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host block: registers, rings, commands, state, and the AXI4 master (docs/architecture.md). What computes is behind entry_o and the memory ports.
+// The host block: registers, rings, commands, state, and the AXI4 master (docs/blocks/host_block.md). What computes is behind entry_o and the memory ports.
 module host_block
   import gharial_pkg::*;
   import gharial_config_pkg::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequencer: E stage and D stage with a thread each, one code memory port, one issue stage (docs/architecture.md).
+// The sequencer: E stage and D stage with a thread each, one code memory port, one issue stage (docs/blocks/sequencer.md).
 module sequencer
   import gharial_pkg::*;
   import sequencer_pkg::*;

@@ -9,7 +9,7 @@ from sim.uvm.job.items import Fields
 
 POSTS = {0: "sums", 1: "CELL", 2: "I16", 4: "LOGIT"}
 THREADS = ("encode", "decode")
-MIN_CLOCKS = 16  # a job's least (docs/architecture.md, matrix unit)
+MIN_CLOCKS = 16  # a job's least (docs/blocks/matrix_unit.md)
 
 
 def few(count: int, what: str) -> str:

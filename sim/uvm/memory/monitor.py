@@ -14,7 +14,7 @@ from sim.uvm.memory.sample import Sample
 
 AR, R, AW, W, B = (1 << 2 * channel for channel in range(5))  # valid; ready is the next bit
 VALIDS = AR | R | AW | W | B
-MOST_BEATS = 64  # docs/architecture.md, host_bus
+MOST_BEATS = 64  # docs/blocks/host_block.md
 MOST_WRITES = 8
 BORDER = 4096
 
