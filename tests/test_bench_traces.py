@@ -23,7 +23,7 @@ def test_all_three_agree(traces: ModuleType, tmp_path: Path, capsys: pytest.Capt
     assert traces.main(["--limit", "4", "--json", str(tmp_path / "found.json")]) == 0
     results = json.loads((tmp_path / "found.json").read_text())
     assert [result["config"] for result in results] == ["tiny"] * 4 + ["ecp5-85f"] * 4
-    assert all(result["tensors"] > 20 and result["steps"] > 20 and result["differ"] == [] for result in results)
+    assert all(result["tensors"] > 20 and result["steps"] > 0 and result["differ"] == [] for result in results)
     assert sum(result["tokens"] for result in results) > 4
     assert "ecp5-85f: 4 of 4 utterances equal" in capsys.readouterr().out
 
