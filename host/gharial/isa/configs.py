@@ -40,6 +40,12 @@ class Config:
     enc_slots: int
     pred_slots: int
     batch: int
+    lanes: int
+    rank_lanes: int
+    ports: int
+    port_bytes: int
+    ahead: int
+    acc_vectors: int
     window_bytes: int
     clock_mhz: float | None
 
@@ -67,7 +73,8 @@ class Config:
 
 
 _GROUPS = ("arch", "build")
-_NOT_ARCH = {"name", "stands_for", "automatic", "batch", "window_bytes", "clock_mhz"}
+_BUILD = {"batch", "lanes", "rank_lanes", "ports", "port_bytes", "ahead", "acc_vectors", "window_bytes", "clock_mhz"}
+_NOT_ARCH = {"name", "stands_for", "automatic", *_BUILD}
 
 
 @cache

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the batch machine (docs/batch.md).
+
+package seat_pkg;
+  import gharial_pkg::*;
+
+  localparam int unsigned Seats = gharial_config_pkg::Batch;
+  localparam int unsigned SeatW = (Seats > 1) ? $clog2(Seats) : 1;
+  localparam int unsigned SeatActW = 20;  // activation unit of a seat
+  localparam int unsigned SeatCellW = 20;  // cell unit of a seat
+
+  typedef logic [Seats-1:0] seats_t;
+
+  // One row group of a MATVEC, for the seats of a batch. Addresses are those of seat 0; seat s adds s << shift.
+  typedef struct packed {
+    thread_e thread;
+    logic ends;  // the last segment of its instruction
+    seats_t seats;  // at least one
+    logic [1:0] first_vector;  // of the instruction, done now
+    logic [1:0] vectors_less_1;
+    // Weights.
+    logic [23:0] tile;  // the row group's first
+    logic [15:0] col_tiles;  // at least 1
+    // Activations of the first vector done now.
+    logic [SeatActW-1:0] source;
+    logic [15:0] source_stride;  // a vector
+    logic [4:0] source_shift;
+    // Sums, scales, biases: those of this row group and the first vector done now.
+    logic [3:0] first;  // bits of the instruction's vectors
+    logic [3:0] last;
+    logic [15:0] sum_group;
+    logic [15:0] sum_stride;  // a vector
+    logic [15:0] scale_group;
+    logic [15:0] bias_group;
+    // Post-operation.
+    post_e post;
+    logic [15:0] group;  // of the instruction: its outputs follow those of the groups before
+    logic [3:0] shift;  // qc of CELL, s of I8
+    logic [3:0] qh;
+    logic [6:0] i8_high;
+    logic i8_signed;
+    logic [SeatActW-1:0] destination;  // CELL, I8: of the instruction's first output and the first vector done now
+    logic [15:0] destination_stride;  // a vector
+    logic [4:0] destination_shift;
+    logic second_valid;
+    logic [SeatActW-1:0] second;  // of the instruction's first output
+    logic [4:0] second_shift;
+    logic [SeatCellW-1:0] cell_unit;  // CELL: c of group 0 of the instruction; I16: its first output
+    logic [4:0] cell_shift;
+  } segment_t;
+
+  // A job of the batch aux unit, for the seats of a batch.
+  typedef struct packed {
+    thread_e thread;
+    seats_t seats;
+    logic joint;  // else LOOKUP
+    logic row;  // LOOKUP: the seat's token, else a constant
+    logic [31:0] embed_unit;  // LOOKUP: first embedding unit (of token 0)
+    logic [15:0] unit_count;  // LOOKUP: activation units; JOINT: cell units
+    logic [SeatCellW-1:0] joint_enc, joint_pred;  // JOINT
+    logic [4:0] joint_enc_shift, joint_pred_shift;
+    logic [3:0] shift;  // JOINT: zs
+    logic [SeatActW-1:0] destination;
+    logic [4:0] destination_shift;
+  } seat_aux_job_t;
+
+  // A job of the state mover: activation units, then cell units, from or to one address of the device memory.
+  typedef enum logic [1:0] {
+    MoveFetch = 2'd0,
+    MoveStore = 2'd1,
+    MoveZero  = 2'd2
+  } move_op_e;
+
+  typedef struct packed {
+    move_op_e op;
+    logic [63:0] addr;  // a multiple of 4
+    logic [SeatActW-1:0] act;
+    logic [15:0] act_units;
+    logic [SeatCellW-1:0] cell_unit;
+    logic [15:0] cell_units;
+    logic [7:0] tag;  // returned when it is done
+  } move_job_t;
+
+endpackage
