@@ -81,4 +81,37 @@ package seat_pkg;
     logic [7:0] tag;  // returned when it is done
   } move_job_t;
 
+  // Entries of one command that go through a section together, from the seater to a thread of the batch sequencer. Seat s has entry index + s of
+  // the command. Their state has been fetched, or is about to be: the thread waits for `fetched` before it releases what reads it.
+  typedef struct packed {
+    command_e operation;  // CmdEncode, CmdDecode or CmdGreedy
+    logic side;
+    logic [15:0] index;  // in the command, of seat 0's entry
+    seats_t seats;  // taken, from 0 on
+    logic [Seats-1:0][2:0] vectors;  // encode thread
+    // Decode thread.
+    seats_t predicts;  // section predict runs
+    seats_t starts;  // with zeros in place of an embedding
+    seats_t joints;  // section joint runs, and there is a result
+    logic [Seats-1:0][15:0] tokens;
+    logic [7:0] k;  // GREEDY: most symbols
+    logic [1:0] mode;
+    logic [2:0] named;
+    logic [3:0][15:0] named_class;
+    logic [15:0] temperature;
+    logic [63:0] result;  // byte address of seat 0's result
+    logic [31:0] result_stride;  // bytes
+  } batch_t;
+
+  // How a thread ended with a batch.
+  typedef struct packed {
+    logic side;
+    fault_e fault;
+    unit_e unit;
+    logic [31:0] detail;
+    logic [15:0] entry;  // seat at fault
+    logic [15:0] predictions;  // run for all seats, saturating
+    logic [15:0] joints;
+  } batch_done_t;
+
 endpackage

@@ -2,7 +2,8 @@
 """Checks rtl/ and the modules of sim/: `python -m scripts.rtl.lint [--format] [--only FOLDER]... [CONFIG]...`.
 
 verible checks style and format, slang and Verilator (-Wall) the elaborated design of each configuration, every module
-that no other instantiates being a top (default: the on-chip configurations). --only checks the modules of some folders
+that no other instantiates being a top (default: the on-chip configurations and tiny-batch; what is in rtl/batch and
+sim/batch is for configurations with weights in memory, all else is checked on chip). --only checks the modules of some folders
 alone, --format formats first. A warning fails; a waiver stands at its line in the source.
 """
 
@@ -23,6 +24,9 @@ RULES = ROOT / "rtl" / ".verible-lint-rules"
 FORMAT = ROOT / "rtl" / ".verible-format-flags"
 # Vendor cells keep the vendor's names and have a port a bit: nothing there is ours to style.
 UNSTYLED = ROOT / "sim" / "primitives"
+# Of the configurations with weights in memory, the one that is checked each time.
+BATCH = "tiny-batch"
+BATCH_FOLDERS = (sources.RTL / "batch", sources.SIM / "batch")
 # slang's warnings that contradict the others: verible wants the default; a cast is useless at one size only.
 UNWANTED = ["-Wno-case-redundant-default", "-Wno-useless-cast"]
 
@@ -41,6 +45,11 @@ def style(files: Sequence[Path]) -> bool:
             print(f"{path.relative_to(ROOT)}: not formatted; do: python -m scripts.rtl.lint --format")
             print("".join(line + "\n" for line in done.stdout.splitlines() if "Needs formatting" not in line), end="")
     return good
+
+
+def belonging(modules: Sequence[Path], in_memory: bool) -> list[Path]:
+    """Those of `modules` that are checked in configurations with weights in memory, or on chip."""
+    return [path for path in modules if in_memory == any(folder in path.parents for folder in BATCH_FOLDERS)]
 
 
 def reformat(files: Sequence[Path]) -> None:
@@ -84,7 +93,7 @@ def verilator(config: str, tops: Sequence[str], looked_in: Sequence[Path]) -> bo
 def main(argv: list[str] | None = None) -> int:
     """Exit code: 0 nothing found, 1 faults were printed, 2 usage or a tool is missing."""
     parser = argparse.ArgumentParser(prog="python -m scripts.rtl.lint", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("config", nargs="*", help="configurations (default: those on chip)")
+    parser.add_argument("config", nargs="*", help="configurations (default: those on chip, tiny-batch)")
     parser.add_argument("--only", action="append", type=Path, metavar="FOLDER", help="check this folder's modules only")
     parser.add_argument("--format", action="store_true", help="format the files first")
     args = parser.parse_args(argv)
@@ -104,8 +113,9 @@ def main(argv: list[str] | None = None) -> int:
     good = style(styled) if styled else True
     looked_in = sources.folders(*bench_folders)
     try:
-        for name in args.config or [name for name, config in configs.configs().items() if not config.in_memory]:
-            tops = slang(name, modules, looked_in)
+        for name in args.config or [n for n, config in configs.configs().items() if n == BATCH or not config.in_memory]:
+            own = belonging(modules, configs.config(name).in_memory)
+            tops = slang(name, own, looked_in) if own else []
             good &= tops is not None and verilator(name, tops, looked_in)
     except (BadInput, tools.ToolError) as error:
         print(f"lint: {error}", file=sys.stderr)
