@@ -41,7 +41,7 @@ def runs() -> list[Run]:
     Raises:
         ValueError: a bench.toml has an unknown key, or two benches share a name.
     """
-    found = [run for file in sorted(SIM.glob("*/bench.toml")) for run in _read(file)]
+    found = [run for file in sorted(SIM.rglob("bench.toml")) for run in _read(file)]
     names = [run.name for run in found]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -66,7 +66,7 @@ def _run(folder: Path, name: str, entry: Mapping[str, Any], config: str, variant
         bench=name,
         folder=folder,
         top=entry.get("top", name),
-        modules=tuple(f"sim.{folder.name}.{module}" for module in modules),
+        modules=tuple(".".join(("sim", *folder.relative_to(SIM).parts, module)) for module in modules),
         config=config,
         variant=variant,
         parameters={**entry.get("parameters", {}), **own},

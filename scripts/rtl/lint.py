@@ -3,8 +3,8 @@
 
 verible checks style and format, slang and Verilator (-Wall) the elaborated design of each configuration, every module
 that no other instantiates being a top (default: the on-chip configurations and tiny-batch; what is in rtl/batch and
-sim/batch is for configurations with weights in memory, all else is checked on chip). --only checks the modules of some folders
-alone, --format formats first. A warning fails; a waiver stands at its line in the source.
+sim/batch is for configurations with weights in memory, all else is checked on chip). --only checks the modules of
+some folders alone, --format formats first. A warning fails; a waiver stands at its line in the source.
 """
 
 from __future__ import annotations
