@@ -103,6 +103,18 @@ package seat_pkg;
     logic [31:0] result_stride;  // bytes
   } batch_t;
 
+  // A job of the rank unit: the result of one seat, from its logits.
+  typedef struct packed {
+    logic [SeatW-1:0] seat;
+    logic greedy;  // a token's two words, of the largest logit; else a result of DECODE
+    logic [1:0] mode;  // DECODE: 0 top-k, 1 fuzzy top-k, 2 all logits
+    logic [7:0] k;
+    logic [2:0] named;
+    logic [3:0][15:0] named_class;
+    logic [15:0] temperature;
+    logic [63:0] address;  // of the first word, bytes
+  } rank_job_t;
+
   // How a thread ended with a batch.
   typedef struct packed {
     logic side;
