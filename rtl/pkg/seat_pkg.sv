@@ -11,6 +11,9 @@ package seat_pkg;
 
   typedef logic [Seats-1:0] seats_t;
 
+  localparam int unsigned Works = 8;  // commands that may be on their way, a power of two
+  localparam int unsigned WorkW = $clog2(Works);
+
   // One row group of a MATVEC, for the seats of a batch. Addresses are those of seat 0; seat s adds s << shift.
   typedef struct packed {
     thread_e thread;
@@ -85,6 +88,7 @@ package seat_pkg;
   // the command. Their state has been fetched, or is about to be: the thread waits for `fetched` before it releases what reads it.
   typedef struct packed {
     command_e operation;  // CmdEncode, CmdDecode or CmdGreedy
+    logic [WorkW-1:0] work;  // its command's, which goes with its results
     logic side;
     logic [15:0] index;  // in the command, of seat 0's entry
     seats_t seats;  // taken, from 0 on
@@ -125,5 +129,64 @@ package seat_pkg;
     logic [15:0] predictions;  // run for all seats, saturating
     logic [15:0] joints;
   } batch_done_t;
+
+  // An accepted ENCODE, DECODE or GREEDY command of at least one entry, from the command block to the seater, in order. Slots are what the command
+  // makes them already; what is left is to compute.
+  typedef struct packed {
+    logic [WorkW-1:0] work;  // its name, until its last end is told
+    command_e operation;
+    logic checked;  // features carry CRCs
+    logic [15:0] first;  // of its entries, in the entry store; they follow one another modulo its size
+    logic [15:0] count;
+    logic [63:0] features;  // base
+    logic [7:0] k;  // DECODE; GREEDY: most symbols
+    logic [1:0] mode;
+    logic [2:0] named;
+    logic [3:0][15:0] named_class;
+    logic [15:0] temperature;
+    logic [63:0] result;  // byte address of entry 0's result
+    logic [31:0] result_stride;  // bytes
+  } work_t;
+
+  // Ends of a command's entries, in any number and order; the last says that all there is to it has been done: results handed over, states stored and
+  // answered, or given up.
+  typedef struct packed {
+    logic [WorkW-1:0] work;
+    logic last;
+    fault_e fault;
+    unit_e unit;
+    logic [31:0] detail;
+    logic [15:0] entry;  // at fault
+    logic [15:0] predictions;  // run since the command's end before
+    logic [15:0] joints;
+  } work_done_t;
+
+  // What the slot table is asked to do with a slot, and what the slot was before.
+  typedef enum logic [1:0] {
+    SlotLook  = 2'd0,
+    SlotTake  = 2'd1,  // a store of it is on its way: busy, no longer blank
+    SlotLeave = 2'd2   // it has been stored, or given up: no longer busy
+  } slot_use_e;
+
+  typedef struct packed {
+    slot_use_e op;
+    logic prediction;
+    logic [15:0] slot;
+  } slot_ask_t;
+
+  typedef struct packed {
+    logic blank;  // to be read as zeros
+    logic busy;
+  } slot_told_t;
+
+  // Where the program and its state lie in device memory, byte addresses, multiples of 64.
+  typedef struct packed {
+    logic [63:0] weights;
+    logic [63:0] embedding;
+    logic [63:0] enc_slots;    // slot s: enc_slots + s * enc_stride
+    logic [63:0] pred_slots;
+    logic [31:0] enc_stride;   // bytes
+    logic [31:0] pred_stride;
+  } places_t;
 
 endpackage
