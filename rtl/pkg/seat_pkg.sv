@@ -46,9 +46,9 @@ package seat_pkg;
     logic [15:0] destination_stride;  // a vector
     logic [4:0] destination_shift;
     logic second_valid;
-    logic [SeatActW-1:0] second;  // of the instruction's first output
+    logic [SeatActW-1:0] second;  // of the instruction's first output, whichever the vector
     logic [4:0] second_shift;
-    logic [SeatCellW-1:0] cell_unit;  // CELL: c of group 0 of the instruction; I16: its first output
+    logic [SeatCellW-1:0] cell_unit;  // CELL: c of group 0 of the instruction; I16: its first output, of the first vector done now (strides: destination_stride)
     logic [4:0] cell_shift;
   } segment_t;
 
@@ -57,7 +57,7 @@ package seat_pkg;
     thread_e thread;
     seats_t seats;
     logic joint;  // else LOOKUP
-    logic row;  // LOOKUP: the seat's token, else a constant
+    logic row;  // LOOKUP: the seat's token's row (zeros for some), else a constant
     logic [31:0] embed_unit;  // LOOKUP: first embedding unit (of token 0)
     logic [15:0] unit_count;  // LOOKUP: activation units; JOINT: cell units
     logic [SeatCellW-1:0] joint_enc, joint_pred;  // JOINT
