@@ -14,6 +14,76 @@ package seat_pkg;
   localparam int unsigned Works = 8;  // commands that may be on their way, a power of two
   localparam int unsigned WorkW = $clog2(Works);
 
+  // Regions of the seat memories. An address is {region, seat, side, unit}: the region starts at a power of two, so that nothing has to be added or
+  // compared to find it.
+  typedef enum logic [1:0] {
+    ActScratch = 2'd0,
+    ActEnc = 2'd1,
+    ActPred = 2'd2
+  } act_region_e;
+  typedef enum logic [1:0] {
+    CellEnc   = 2'd0,
+    CellPred  = 2'd1,
+    CellJoint = 2'd2   // copy of a joint_enc bank
+  } cell_region_e;
+
+  // Log2 of a region's units, of one seat and side.
+  localparam int unsigned ScratchW = $clog2(gharial_config_pkg::ScratchUnits);
+  localparam int unsigned EncAW = $clog2(gharial_config_pkg::EncAUnits);
+  localparam int unsigned PredAW = $clog2(gharial_config_pkg::PredAUnits);
+  localparam int unsigned EncCW = $clog2(gharial_config_pkg::EncCUnits);
+  localparam int unsigned PredCW = $clog2(gharial_config_pkg::PredCUnits);
+  localparam int unsigned ActMostW = (ScratchW > EncAW) ? ((ScratchW > PredAW) ? ScratchW : PredAW) : ((EncAW > PredAW) ? EncAW : PredAW);
+  localparam int unsigned CellMostW = (EncCW > PredCW) ? EncCW : PredCW;
+  localparam int unsigned ActRegionW = SeatW + 1 + ActMostW;  // address bits below the region
+  localparam int unsigned CellRegionW = SeatW + 1 + CellMostW;
+
+  // By how much a seat's number is shifted.
+  localparam logic [4:0] ScratchShift = 5'(ScratchW + 1);
+  localparam logic [4:0] EncAShift = 5'(EncAW + 1);
+  localparam logic [4:0] PredAShift = 5'(PredAW + 1);
+  localparam logic [4:0] EncCShift = 5'(EncCW + 1);
+  localparam logic [4:0] PredCShift = 5'(PredCW + 1);  // also of the joint_enc copy
+
+  // Addresses of seat 0.
+  function automatic logic [SeatActW-1:0] act_base(input act_region_e region, input logic side);
+    logic [SeatActW-1:0] base;
+    base = SeatActW'(region) << ActRegionW;
+    unique case (region)
+      ActScratch: base[ScratchW] = side;
+      ActEnc: base[EncAW] = side;
+      default: base[PredAW] = side;
+    endcase
+    return base;
+  endfunction
+
+  function automatic logic [SeatCellW-1:0] cell_base(input cell_region_e region, input logic side);
+    logic [SeatCellW-1:0] base;
+    base = SeatCellW'(region) << CellRegionW;
+    if (region == CellEnc) base[EncCW] = side;
+    else base[PredCW] = side;
+    return base;
+  endfunction
+
+  function automatic logic [4:0] act_shift(input act_region_e region);
+    return (region == ActScratch) ? ScratchShift : (region == ActEnc) ? EncAShift : PredAShift;
+  endfunction
+
+  function automatic logic [4:0] cell_shift(input cell_region_e region);
+    return (region == CellEnc) ? EncCShift : PredCShift;
+  endfunction
+
+  // Address of a seat's unit.
+  function automatic logic [SeatActW-1:0] act_place(input act_region_e region, input logic side,
+                                                    input logic [SeatW-1:0] seat, input logic [15:0] unit_number);
+    return act_base(region, side) + (SeatActW'(seat) << act_shift(region)) + SeatActW'(unit_number);
+  endfunction
+
+  function automatic logic [SeatCellW-1:0] cell_place(input cell_region_e region, input logic side,
+                                                      input logic [SeatW-1:0] seat, input logic [15:0] unit_number);
+    return cell_base(region, side) + (SeatCellW'(seat) << cell_shift(region)) + SeatCellW'(unit_number);
+  endfunction
+
   // One row group of a MATVEC, for the seats of a batch. Addresses are those of seat 0; seat s adds s << shift.
   typedef struct packed {
     thread_e thread;
@@ -48,7 +118,7 @@ package seat_pkg;
     logic second_valid;
     logic [SeatActW-1:0] second;  // of the instruction's first output, whichever the vector
     logic [4:0] second_shift;
-    logic [SeatCellW-1:0] cell_unit;  // CELL: c of group 0 of the instruction; I16: its first output, of the first vector done now (strides: destination_stride)
+    logic [SeatCellW-1:0] cell_unit;  // CELL: c of group 0; I16: first output, of the first vector done now (strides: destination_stride)
     logic [4:0] cell_shift;
   } segment_t;
 
@@ -67,7 +137,7 @@ package seat_pkg;
     logic [4:0] destination_shift;
   } seat_aux_job_t;
 
-  // A job of the state mover: activation units, then cell units, from or to one address of the device memory.
+  // A job of the state mover: activation units, then cell units, from or to one address of the device memory. Without units it ends at once.
   typedef enum logic [1:0] {
     MoveFetch = 2'd0,
     MoveStore = 2'd1,
