@@ -3,18 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import numpy as np
-from random_checkpoint import SMALL, random_checkpoint, random_features
+from random_checkpoint import SMALL
 
+from gharial.bench.random_model import random_program
 from gharial.checkpoint import ModelDims
-from gharial.compiler.calibrate import Calibration
-from gharial.compiler.compile import compile_checkpoint
-from gharial.floating.calibrate import calibrate_ranges
-from gharial.floating.network import FloatNetwork
 from gharial.isa.configs import config
 from gharial.program import Program
 
@@ -42,11 +35,4 @@ def program(
     seed: int, name: str = "tiny", dims: ModelDims = SMALL, blank_bias: float = 0.0, pad: bool = False
 ) -> Program:
     """A program for configuration `name`, calibrated on random features; `pad` gives it a random pad of the stack."""
-    checkpoint = random_checkpoint(seed, dims, blank_bias=blank_bias, pad=pad)
-    ranges = calibrate_ranges(FloatNetwork(checkpoint), [random_features(seed, 24, dims)])
-    with TemporaryDirectory() as folder:
-        # The compiler notes the file's digest, so there has to be one.
-        file = Path(folder) / f"{hashlib.sha256(str(seed).encode()).hexdigest()[:8]}.hw.pt"
-        file.write_bytes(b"random")
-        object.__setattr__(checkpoint, "path", str(file))
-        return compile_checkpoint(checkpoint, config(name), Calibration(ranges, 4))
+    return random_program(seed, config(name), dims, blank_bias=blank_bias, pad=pad)

@@ -64,7 +64,8 @@ def bench_rtl(
 
     Returns:
         config, model, batch, workload, text; n_encode, n_pred, n_joint; cycles, useful_macs, array_macs_per_cycle,
-        utilisation; encode_cycles, encode_utilisation; active and stalls {cause: clocks}, which add up to cycles;
+        utilisation; encode_cycles, encode_utilisation; bytes_read (0: weights are on chip), roofline_cycles,
+        roofline_ratio, linear_read_bytes_per_cycle (None); active and stalls {cause: clocks}, which add up to cycles;
         layers [{name, runs, macs, array_cycles}]; checked_against_emulator.
 
     Raises:
@@ -125,6 +126,10 @@ def _summary(
         "utilisation": macs / (array * spent.cycles),
         "encode_cycles": encoding.cycles,
         "encode_utilisation": encoder_macs / (array * encoding.cycles),
+        "bytes_read": 0,
+        "roofline_cycles": macs / array,
+        "roofline_ratio": spent.cycles * array / macs,
+        "linear_read_bytes_per_cycle": None,
         "active": spent.active,
         "stalls": stalls,
         "layers": [{"name": p.name, "runs": p.runs, "macs": p.macs, "array_cycles": p.array_cycles} for p in made],

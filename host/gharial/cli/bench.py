@@ -32,10 +32,13 @@ _RTL_EPILOG = """\
 examples:
   gharial bench rtl --config ecp5-85f
   gharial bench rtl --config ecp5-85f --model model.hw.pt --audio talk.wav --json
+  gharial bench rtl --config u50 --model base --batch 16 --workload mix --batches 24
 
 Runs the RTL itself, compiled on first use (needs a source checkout, and once: make sim). Utilisation is the share of
 the array's multiplications that the model's shapes ask for, over all clocks from the first command to the last result.
-Tokens, logits and log-sum-exps are checked against the emulator; exit code 1 if one differs.
+With weights on chip one recording is decoded; with weights in memory many streams of random features go through in
+batches, of a model or of the shapes base, large or testing with random weights. What comes out is checked against the
+emulator; exit code 1 if anything differs.
 """
 
 PLANNED = ("capacity", "decode", "server")
@@ -65,8 +68,12 @@ def add(commands: Any) -> None:
         epilog=_RTL_EPILOG,
     )
     rtl.add_argument("--config", metavar="C", required=True, help="hardware configuration")
-    rtl.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
-    rtl.add_argument("--audio", metavar="FILE", help="recording; default: a shipped one")
+    rtl.add_argument("--model", metavar="M", help="checkpoint (.hw.pt), program (.gprog), or base, large, testing")
+    rtl.add_argument("--audio", metavar="FILE", help="recording (weights on chip); default: a shipped one")
+    rtl.add_argument("--batch", metavar="B", type=int, help="entries of a command (weights in memory)")
+    rtl.add_argument("--workload", metavar="W", help="encode, or mix: what the steps leave to decode, too (encode)")
+    rtl.add_argument("--batches", metavar="N", type=int, help="encoder batches to run (4)")
+    rtl.add_argument("--seed", metavar="S", type=int, help="of random weights, features and tokens (1)")
     rtl.add_argument("--json", action="store_true", help="print a JSON object")
     rtl.set_defaults(run=run_rtl)
 
@@ -101,28 +108,52 @@ def run_wer(args: argparse.Namespace) -> int:
 def run_rtl(args: argparse.Namespace) -> int:
     """Measure the RTL."""
     from gharial.bench.rtl import bench_rtl
+    from gharial.bench.rtl_streams import bench_streams
+    from gharial.isa.configs import config
 
-    progress = terminal.Progress("compiling the model, recordings measured", enabled=not args.json)
+    chosen = config(args.config)
+    streams = {key: getattr(args, key) for key in ("batch", "workload", "batches", "seed")}
+    given = {key: value for key, value in streams.items() if value is not None}
+    if chosen.in_memory and args.audio is not None:
+        raise BadInput("a recording is for configurations with weights on chip", "--audio", args.audio)
+    if not chosen.in_memory and given:
+        key = next(iter(given))
+        raise BadInput("this is for configurations with weights in memory", f"--{key}", given[key])
+    what = "clocks simulated" if chosen.in_memory else "compiling the model, recordings measured"
+    progress = terminal.Progress(what, enabled=not args.json)
     try:
-        found = bench_rtl(args.config, args.model, args.audio, progress=progress, note=terminal.note)
+        if chosen.in_memory:
+            found = bench_streams(chosen, args.model, progress=progress, note=terminal.note, **given)
+        else:
+            found = bench_rtl(args.config, args.model, args.audio, progress=progress, note=terminal.note)
     finally:
         progress.close()
     if args.json:
         terminal.emit_json(found)
         return 0
+    _tell(found)
+    return 0
+
+
+def _tell(found: dict[str, Any]) -> None:
     cycles = found["cycles"]
-    terminal.emit(f"{found['config']}, {found['model']}: {found['workload']}")
-    terminal.emit(f"  text         {found['text']}")
+    terminal.emit(f"{found['config']}, {found['model']}: {found['workload']}, batch {found['batch']}")
+    if "text" in found:
+        terminal.emit(f"  text         {found['text']}")
     terminal.emit(f"  {found['n_encode']} encoder steps, {found['n_pred']} prediction steps, {found['n_joint']} joints")
-    terminal.emit(f"  clocks       {cycles:>9,}")
+    terminal.emit(f"  clocks       {cycles:>11,}")
     rows = {"multiplying": found["active"], **found["stalls"]}
     for cause, clocks in rows.items():
         if clocks:
-            terminal.emit(f"    {cause:<13}{clocks:>7,}  {_percent(clocks / cycles)}")
+            terminal.emit(f"    {cause:<13}{clocks:>9,}  {_percent(clocks / cycles)}")
     terminal.emit(f"  utilisation  {_percent(found['utilisation']):>9}")
     terminal.emit(f"  encoder only {_percent(found['encode_utilisation']):>9}")
-    terminal.emit("  tokens, logits and log-sum-exps are those of the emulator")
-    return 0
+    if found["linear_read_bytes_per_cycle"]:
+        rate = found["bytes_read"] / cycles
+        linear = found["linear_read_bytes_per_cycle"]
+        terminal.emit(f"  memory       {rate:.1f} bytes a clock read, {linear:.1f} by a plain linear read")
+    terminal.emit(f"  roofline     {found['roofline_ratio']:.3f} times the clocks that array and memory allow")
+    terminal.emit("  what comes out is what the emulator gives")
 
 
 def _percent(fraction: float | None) -> str:

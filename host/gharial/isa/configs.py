@@ -46,6 +46,8 @@ class Config:
     port_bytes: int
     ahead: int
     acc_vectors: int
+    memory_mb_s: int
+    memory_latency: int
     window_bytes: int
     clock_mhz: float | None
 
@@ -65,6 +67,11 @@ class Config:
         return self.rows * self.cols
 
     @property
+    def memory_rate(self) -> float:
+        """Bytes a clock that the memory off chip moves in simulation; 0: as fast as the ports."""
+        return self.memory_mb_s / self.clock_mhz if self.clock_mhz else 0.0
+
+    @property
     def config_id(self) -> int:
         """CRC-32 over name and architectural sizes; device and program must have the same (isa.md, section 8)."""
         arch = [f.name for f in fields(self) if f.name not in _NOT_ARCH]
@@ -73,7 +80,8 @@ class Config:
 
 
 _GROUPS = ("arch", "build")
-_BUILD = {"batch", "lanes", "rank_lanes", "ports", "port_bytes", "ahead", "acc_vectors", "window_bytes", "clock_mhz"}
+_BUILD = {"batch", "lanes", "rank_lanes", "ports", "port_bytes", "ahead", "acc_vectors"}
+_BUILD |= {"memory_mb_s", "memory_latency", "window_bytes", "clock_mhz"}
 _NOT_ARCH = {"name", "stands_for", "automatic", *_BUILD}
 
 

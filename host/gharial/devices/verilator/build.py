@@ -24,7 +24,8 @@ from gharial.devices import checkout
 from gharial.errors import BadInput, DeviceError
 from gharial.isa.configs import Config
 
-TOP = "gharial_onchip"
+TOPS = {"onchip": "gharial_onchip", "memory": "gharial_memory"}
+"""Top module by where a configuration keeps weights."""
 SHIM = Path(__file__).with_name("shim")
 BUILD = checkout.ROOT / "build" / "verilator"
 
@@ -82,7 +83,7 @@ def library(config: Config, top: Path | None = None, build: str | None = None) -
     """The library of a configuration, compiled if it is not there yet, which a note on standard error announces.
 
     Args:
-        config: the configuration, one with weights on chip.
+        config: the configuration.
         top: another file that holds a module of the top's name and ports, and all that it needs beside packages.
         build: name of the effort that compiling is worth, see `effort`.
 
@@ -101,10 +102,11 @@ def library(config: Config, top: Path | None = None, build: str | None = None) -
         packages: list[Path] = sources.packages(config.name)
     except tools.ToolError as error:
         raise BadInput("the RTL cannot be simulated", f"device verilator:{config.name}", error) from error
-    trace = checkout.ROOT / "sim" / "trace"
     if top is None:
-        folders: list[Path] = sources.folders(trace)
-        files = [sources.WAIVERS, *packages, trace / "trace_bindings.sv", sources.find(TOP, folders)]
+        trace = [] if config.in_memory else [checkout.ROOT / "sim" / "trace"]
+        folders: list[Path] = sources.folders(*trace)
+        bindings = [folder / "trace_bindings.sv" for folder in trace]
+        files = [sources.WAIVERS, *packages, *bindings, sources.find(TOPS[config.weights], folders)]
     else:
         folders, files = [top.parent], [*packages, top]
     chosen = effort(build)
@@ -129,7 +131,17 @@ def _compile(tools: Any, config: Config, worth: Effort, arguments: Sequence[str]
     folder = place / "obj"
     env = tools.environment()
     flags = [*_FLAGS, *_HOOKS]
-    verilate = ["verilator", "--cc", *arguments, "--top-module", TOP, "--prefix", "Vgharial", "--Mdir", str(folder)]
+    verilate = [
+        "verilator",
+        "--cc",
+        *arguments,
+        "--top-module",
+        TOPS[config.weights],
+        "--prefix",
+        "Vgharial",
+        "--Mdir",
+        str(folder),
+    ]
     verilate += [option for flag in flags for option in ("-CFLAGS", flag)]
     jobs = str(min(4, os.cpu_count() or 1))
     speed = [f"OPT_FAST={worth.optimise}", "OPT_SLOW=-O1", f"OPT_GLOBAL={worth.optimise}"]
@@ -138,7 +150,7 @@ def _compile(tools: Any, config: Config, worth: Effort, arguments: Sequence[str]
     include = tools.VERILATOR_ROOT / "include"
     part = made.with_suffix(".part")
     own = [tools.cxx(), "-std=c++20", "-Wall", "-Wextra", worth.optimise, *flags]
-    own += [f"-DGHARIAL_ROWS={config.rows}", f"-DGHARIAL_COLS={config.cols}"]
+    own += _defines(config)
     own += [f"-I{folder}", "-isystem", str(include), "-isystem", str(include / "vltstd")]
     objects = {source: str(folder / f"{source.stem}.o") for source in sorted(SHIM.glob("*.cpp"))}
     cached = env["OBJCACHE"].split() if env.get("OBJCACHE") else []
@@ -159,6 +171,16 @@ def _compile(tools: Any, config: Config, worth: Effort, arguments: Sequence[str]
             old.unlink(missing_ok=True)  # whoever has loaded it keeps it
 
 
+def _defines(config: Config) -> list[str]:
+    """What the shim has to know of the configuration."""
+    found = [f"-DGHARIAL_ROWS={config.rows}", f"-DGHARIAL_COLS={config.cols}"]
+    if config.in_memory:
+        found += ["-DGHARIAL_IN_MEMORY", f"-DGHARIAL_PORTS={config.ports}", f"-DGHARIAL_PORT_BYTES={config.port_bytes}"]
+        found += [f"-DGHARIAL_WINDOW_BYTES={config.window_bytes}ull", f"-DGHARIAL_MEMORY_RATE={config.memory_rate}"]
+        found += [f"-DGHARIAL_MEMORY_LATENCY={config.memory_latency}"]
+    return found
+
+
 def _first_error(log: Path) -> str:
     lines = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line and line[0] != "$"]
     return lines[0][:200] if lines else "no error in the log"
@@ -175,7 +197,7 @@ def _key(tools: Any, config: Config, worth: Effort, files: Sequence[Path], folde
 def _dependencies(
     tools: Any, config: Config, worth: Effort, files: Sequence[Path], folders: Sequence[Path]
 ) -> Iterator[bytes]:
-    yield repr((_OPTIONS, _FLAGS, _HOOKS, worth, config.rows, config.cols)).encode()
+    yield repr((_OPTIONS, _FLAGS, _HOOKS, worth, _defines(config))).encode()
     yield Path(__file__).read_bytes()
     yield importlib.metadata.version("verilator").encode()
     yield subprocess.run([tools.cxx(), "--version"], capture_output=True, check=True).stdout

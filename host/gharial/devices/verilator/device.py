@@ -36,11 +36,11 @@ def open_verilator(config: Config, seed: int = 1) -> VerilatorDevice:
     """Open the RTL of a configuration, compiling it if it has not been yet.
 
     Args:
-        config: hardware configuration, one with weights on chip.
+        config: hardware configuration.
         seed: of the values that registers and memories have at power-on.
 
     Raises:
-        BadInput: the configuration keeps weights in memory, or checkout or tools are missing.
+        BadInput: checkout or tools are missing.
         DeviceError: the RTL does not compile, or cannot be run.
     """
     if config.in_memory:
@@ -53,10 +53,11 @@ def open_verilator(config: Config, seed: int = 1) -> VerilatorDevice:
 
 
 class VerilatorDevice(Device, TraceSource):
-    """The top `gharial_onchip` with its clock; see `open_verilator`.
+    """The top `gharial_onchip` or `gharial_memory` with its clock; see `open_verilator`.
 
-    The clock runs only within calls: transfers over the two AXI4-Lite ports take the clocks that they take, back to
-    back, and `wait` and `advance` let more go by. Several threads may use one device; a call waits for another's to
+    The clock runs only within calls: transfers over the AXI4-Lite ports take the clocks that they take, back to back,
+    and `wait` and `advance` let more go by. A memory off chip is read and written at once: its link to the host is not
+    part of the machine. Several threads may use one device; a call waits for another's to
     end.
 
     Args:
@@ -205,6 +206,22 @@ class VerilatorDevice(Device, TraceSource):
         """The level of the interrupt."""
         with self._lock:
             return bool(self._open().call("interrupt"))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that the device's accesses to a memory off chip have moved since power-on."""
+        with self._lock:
+            return int(self._open().call("bytes_moved"))
+
+    def linear_read(self, count: int) -> float:
+        """Bytes a clock at which the weight ports of a memory off chip read so many bytes, one after the other."""
+        with self._lock:
+            return count / int(self._open().call("linear_read", count))
+
+    def break_memory(self, address: int | None) -> None:
+        """Have the device's accesses to this address of a memory off chip answered by an error; None: no more."""
+        with self._lock:
+            self._open().call("break_memory", (1 << 64) - 1 if address is None else address)
 
     def advance(self, clocks: int) -> None:
         """Let so many clocks go by."""

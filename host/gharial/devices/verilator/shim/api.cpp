@@ -38,7 +38,8 @@ int guarded(Device* device, Call call) {
 }
 
 // `failed` by reference: it is set by the very call that gives `transfer`.
-int code(Device* device, Transfer transfer, const uint32_t& failed) {
+template <typename Address>
+int code(Device* device, Transfer transfer, const Address& failed) {
   if (transfer == Transfer::Refused) device->error = std::to_string(failed);
   return transfer == Transfer::Done ? 0 : transfer == Transfer::Refused ? kRefused : kSilent;
 }
@@ -78,20 +79,18 @@ EXPORTED int gharial_write_register(Device* device, uint32_t offset, uint32_t va
   });
 }
 
-EXPORTED int gharial_read_memory(Device* device, uint32_t address, uint32_t* words, size_t count) {
+EXPORTED int gharial_read_memory(Device* device, uint64_t address, uint32_t* words, size_t count) {
   return guarded(device, [&](Machine& machine) {
-    uint32_t failed = 0;
-    return code(device, read_words(machine.memory(), machine, address, words, count, failed), failed);
+    uint64_t failed = 0;
+    return code(device, machine.read_memory(address, words, count, failed), failed);
   });
 }
 
-EXPORTED int gharial_write_memory(Device* device, uint32_t address, const uint32_t* words, size_t count,
+EXPORTED int gharial_write_memory(Device* device, uint64_t address, const uint32_t* words, size_t count,
                                   unsigned first_strobes, unsigned last_strobes) {
   return guarded(device, [&](Machine& machine) {
-    uint32_t failed = 0;
-    auto& port = machine.memory();
-    return code(device,
-                write_words(port, machine, address, words, count, first_strobes, last_strobes, failed), failed);
+    uint64_t failed = 0;
+    return code(device, machine.write_memory(address, words, count, first_strobes, last_strobes, failed), failed);
   });
 }
 
@@ -120,6 +119,15 @@ EXPORTED int gharial_advance(Device* device, uint64_t clocks) {
 }
 
 EXPORTED uint64_t gharial_cycles(const Device* device) { return device->machine->cycles(); }
+
+// Bytes that the device's accesses to a memory off chip have moved since power-on.
+EXPORTED uint64_t gharial_bytes_moved(const Device* device) { return device->machine->bytes_moved(); }
+
+// Clocks that a plain linear read of so many bytes through the weight ports takes, by a reader that never waits.
+EXPORTED uint64_t gharial_linear_read(const Device* device, uint64_t bytes) { return device->machine->linear_read(bytes); }
+
+// Accesses of the device to this address of a memory off chip fail from now on; ~0: none does.
+EXPORTED void gharial_break_memory(Device* device, uint64_t address) { device->machine->break_memory(address); }
 
 EXPORTED int gharial_interrupt(const Device* device) { return device->machine->interrupt(); }
 

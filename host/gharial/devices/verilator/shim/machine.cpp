@@ -3,6 +3,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 namespace gharial {
@@ -27,10 +28,15 @@ thread_local std::string last_printed;
 Machine::Machine(uint32_t seed)
     : top_{(context_.randReset(2), context_.randSeed(static_cast<int>(seed)), &context_)},
       registers_ GHARIAL_AXIL(s_axil_csr),
+#ifdef GHARIAL_IN_MEMORY
+      board_(top_, GHARIAL_WINDOW_BYTES, GHARIAL_MEMORY_RATE, GHARIAL_MEMORY_LATENCY) {
+  Simulating here(&recorder_);
+#else
       memory_ GHARIAL_AXIL(s_axil_mem) {
   Simulating here(&recorder_);
-  registers_.rest();
   memory_.rest();
+#endif
+  registers_.rest();
   top_.rst_i = 1;
   for (int i = 0; i < kResetClocks; i++) {
     settle();
@@ -40,6 +46,65 @@ Machine::Machine(uint32_t seed)
 }
 
 Machine::~Machine() = default;
+
+#ifdef GHARIAL_IN_MEMORY
+
+// The driver's accesses lie within the memory, so nothing is refused.
+Transfer Machine::read_memory(uint64_t address, uint32_t* words, size_t count, uint64_t& failed) {
+  failed = address;
+  if (!board_.memory().holds(address, 4 * count)) return Transfer::Refused;
+  std::memcpy(words, board_.memory().at(address), 4 * count);
+  return Transfer::Done;
+}
+
+Transfer Machine::write_memory(uint64_t address, const uint32_t* words, size_t count, unsigned first_strobes,
+                               unsigned last_strobes, uint64_t& failed) {
+  failed = address;
+  if (!board_.memory().holds(address, 4 * count)) return Transfer::Refused;
+  const auto* from = reinterpret_cast<const uint8_t*>(words);
+  uint8_t* to = board_.memory().at(address);
+  const auto some = [&](size_t word, unsigned strobes) {
+    for (size_t i = 0; i < 4; i++)
+      if (strobes >> i & 1) to[4 * word + i] = from[4 * word + i];
+  };
+  if (count == 1) {
+    some(0, first_strobes & last_strobes);
+  } else if (count > 1) {
+    some(0, first_strobes);
+    std::memcpy(to + 4, from + 4, 4 * (count - 2));
+    some(count - 1, last_strobes);
+  }
+  return Transfer::Done;
+}
+
+uint64_t Machine::bytes_moved() { return board_.memory().moved(); }
+uint64_t Machine::linear_read(uint64_t bytes) { return Board::linear_read(bytes); }
+void Machine::break_memory(uint64_t address) { board_.memory().broken = address; }
+
+#else
+
+// The port on chip has 32 address bits; the window is smaller than that.
+Transfer Machine::read_memory(uint64_t address, uint32_t* words, size_t count, uint64_t& failed) {
+  uint32_t at = 0;
+  const Transfer transfer = read_words(memory_, *this, static_cast<uint32_t>(address), words, count, at);
+  failed = at;
+  return transfer;
+}
+
+Transfer Machine::write_memory(uint64_t address, const uint32_t* words, size_t count, unsigned first_strobes,
+                               unsigned last_strobes, uint64_t& failed) {
+  uint32_t at = 0;
+  const Transfer transfer =
+      write_words(memory_, *this, static_cast<uint32_t>(address), words, count, first_strobes, last_strobes, at);
+  failed = at;
+  return transfer;
+}
+
+uint64_t Machine::bytes_moved() { return 0; }
+uint64_t Machine::linear_read(uint64_t) { return 0; }
+void Machine::break_memory(uint64_t) {}
+
+#endif
 
 Simulating::Simulating(Recorder* recorder) { simulated = recorder; }
 Simulating::~Simulating() { simulated = nullptr; }

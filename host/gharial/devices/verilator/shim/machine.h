@@ -8,6 +8,9 @@
 
 #include "Vgharial.h"
 #include "axil.h"
+#ifdef GHARIAL_IN_MEMORY
+#include "board.h"
+#endif
 #include "recorder.h"
 #include "verilated.h"
 
@@ -24,9 +27,15 @@ class Machine {
   // One clock is settle, for what the inputs change at once, then edge.
   void settle() {
     top_.clk_i = 0;
+#ifdef GHARIAL_IN_MEMORY
+    board_.drive();
+#endif
     top_.eval();
   }
   void edge() {
+#ifdef GHARIAL_IN_MEMORY
+    board_.sample();
+#endif
     top_.clk_i = 1;
     top_.eval();
     ++cycles_;
@@ -43,14 +52,26 @@ class Machine {
   }
 
   AxiLite<uint8_t>& registers() { return registers_; }
-  AxiLite<uint32_t>& memory() { return memory_; }
+
+  // Words of the device memory: through its port on chip, or at once, as by a link of its own that takes none of the machine's clocks.
+  Transfer read_memory(uint64_t address, uint32_t* words, size_t count, uint64_t& failed);
+  Transfer write_memory(uint64_t address, const uint32_t* words, size_t count, unsigned first_strobes,
+                        unsigned last_strobes, uint64_t& failed);
+  uint64_t bytes_moved();           // by the device's own accesses to a memory off chip, since power-on
+  uint64_t linear_read(uint64_t bytes);   // clocks
+  void break_memory(uint64_t address);  // accesses there fail; ~0 for none
+
   Recorder& recorder() { return recorder_; }
 
  private:
   VerilatedContext context_;
   Vgharial top_;
   AxiLite<uint8_t> registers_;
+#ifdef GHARIAL_IN_MEMORY
+  Board board_;
+#else
   AxiLite<uint32_t> memory_;
+#endif
   Recorder recorder_;
   uint64_t cycles_ = 0;
 };
