@@ -33,13 +33,14 @@ GROUPS = 4
 Command = Sequence[EncodeEntry] | Sequence[DecodeEntry]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Stream:
     """Where a stream stands.
 
     Attributes:
         number: its encoder slot; its prediction slots are twice that and the next one.
         steps: encoder steps sent.
+        released: those of them whose decoding may begin.
         decoded: encoder steps whose decoding has been sent whole.
         tokens: tokens that the step in decoding still has to emit.
         begun: whether the step in decoding has had its first joint.
@@ -49,6 +50,7 @@ class _Stream:
 
     number: int
     steps: int = 0
+    released: int = 0
     decoded: int = 0
     tokens: int = 0
     begun: bool = False
@@ -108,13 +110,20 @@ class Traffic:
             while any(s.steps - s.decoded > 1 for s in group):  # the bank that is written next is still needed
                 yield self._decode()
             yield self._encode(number)
-            self._waiting.extend(ahead)
+            self._wait(ahead)
             ahead = group
             while len(self._waiting) >= self.batch:
                 yield self._decode()
-        self._waiting.extend(ahead)
+        self._wait(ahead)
         while self._waiting:
             yield self._decode()
+
+    def _wait(self, streams: list[_Stream]) -> None:
+        """Streams with a step more to decode; one that is not through with the step before waits already."""
+        for stream in streams:
+            stream.released += 1
+            if stream not in self._waiting:
+                self._waiting.append(stream)
 
     def _group(self, number: int) -> list[_Stream]:
         first = number * self.batch % len(self._streams)
@@ -138,7 +147,7 @@ class Traffic:
         for _ in range(min(self.batch, len(self._waiting))):
             stream = self._waiting.popleft()
             entries.append(self._entry(stream))
-            if stream.begun or stream.decoded < stream.steps:
+            if stream.begun or stream.decoded < stream.released:
                 again.append(stream)
         self._waiting.extend(again)
         return entries
