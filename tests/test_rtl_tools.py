@@ -18,7 +18,7 @@ def test_config_package_has_every_number(name: str) -> None:
     config = configs()[name]
     text = config_pkg.text(config)
     found = dict(re.findall(r"localparam (?:int|longint) unsigned (\w+) = (?:64'd)?(\d+);", text))
-    assert len(found) == 20
+    assert len(found) == 28
     for key, value in (("Rows", config.rows), ("EncAUnits", config.enc_a_units), ("WindowBytes", config.window_bytes)):
         assert int(found[key]) == value
     assert f"ConfigId = 32'h{config.config_id:08x};" in text
