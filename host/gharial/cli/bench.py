@@ -17,6 +17,16 @@ examples:
   gharial bench wer --set recordings/
   gharial bench wer --set recordings/ --model model.hw.pt --device emulator:u50 --json
   gharial bench rtl --config ecp5-85f
+  gharial bench capacity --config u55c --model base --streams 2000
+"""
+
+_CAPACITY_EPILOG = """\
+examples:
+  gharial bench capacity --config u55c --model base --streams 2000
+  gharial bench capacity --config u50 --model base --streams 1000 --decoder beam4 --limit-ms 10 --json
+
+An event simulation of live streams with random phases, fed with clocks that were measured on the RTL; what it counts
+is told in docs/performance.md.
 """
 
 _WER_EPILOG = """\
@@ -41,13 +51,13 @@ batches, of a model or of the shapes base, large or testing with random weights.
 emulator; exit code 1 if anything differs.
 """
 
-PLANNED = ("capacity", "decode", "server")
+PLANNED = ("decode", "server")
 """Benches that the documentation of the whole names, and this version does not have."""
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(NAME, help="measure: wer, rtl", description="Measurements.", epilog=_EPILOG)
+    parser = commands.add_parser(NAME, help="measure: wer, rtl, capacity", description="Measurements.", epilog=_EPILOG)
     benches = parser.add_subparsers(metavar="BENCH", required=True, parser_class=type(parser))
     wer = benches.add_parser(
         "wer",
@@ -76,6 +86,21 @@ def add(commands: Any) -> None:
     rtl.add_argument("--seed", metavar="S", type=int, help="of random weights, features and tokens (1)")
     rtl.add_argument("--json", action="store_true", help="print a JSON object")
     rtl.set_defaults(run=run_rtl)
+    capacity = benches.add_parser(
+        "capacity",
+        help="live streams that a device keeps up with",
+        description="Compute latency of live streams on a device, and the most streams under a limit.",
+        epilog=_CAPACITY_EPILOG,
+    )
+    capacity.add_argument("--config", metavar="C", required=True, help="hardware configuration")
+    capacity.add_argument("--model", metavar="M", default="base", help="model whose clocks were measured (base)")
+    capacity.add_argument("--streams", metavar="N", type=int, required=True, help="live streams")
+    capacity.add_argument("--decoder", metavar="D", default="greedy", help="greedy or beam4 (greedy)")
+    capacity.add_argument("--limit-ms", metavar="MS", type=float, help="99th percentile that counts as keeping up")
+    capacity.add_argument("--turnaround-us", metavar="US", type=float, default=50.0, help="of the host a round (50)")
+    capacity.add_argument("--seed", metavar="S", type=int, default=1, help="of phases and tokens (1)")
+    capacity.add_argument("--json", action="store_true", help="print a JSON object")
+    capacity.set_defaults(run=run_capacity)
 
 
 def run_wer(args: argparse.Namespace) -> int:
@@ -154,6 +179,40 @@ def _tell(found: dict[str, Any]) -> None:
         terminal.emit(f"  memory       {rate:.1f} bytes a clock read, {linear:.1f} by a plain linear read")
     terminal.emit(f"  roofline     {found['roofline_ratio']:.3f} times the clocks that array and memory allow")
     terminal.emit("  what comes out is what the emulator gives")
+
+
+def run_capacity(args: argparse.Namespace) -> int:
+    """Simulate live streams."""
+    from gharial.bench.capacity import bench_capacity
+    from gharial.isa.configs import config
+
+    progress = terminal.Progress("loads simulated", enabled=not args.json)
+    try:
+        found = bench_capacity(
+            config(args.config),
+            args.model,
+            args.streams,
+            decoder=args.decoder,
+            limit_ms=args.limit_ms,
+            turnaround_us=args.turnaround_us,
+            seed=args.seed,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+    if args.json:
+        terminal.emit_json(found)
+        return 0
+    terminal.emit(f"{found['config']}, {found['model']}, {found['decoder']}: {found['streams']} live streams")
+    if found["cl99_ms"] is None:
+        terminal.emit("  the device does not keep up")
+    else:
+        terminal.emit(f"  compute latency {found['cl50_ms']:.2f} ms (median), {found['cl99_ms']:.2f} ms (99 %)")
+    terminal.emit(f"  array at work   {_percent(found['load'])}")
+    terminal.emit(
+        f"  most streams    {found['max_streams']} with a 99th percentile of {found['limit_ms']:g} ms or less"
+    )
+    return 0
 
 
 def _percent(fraction: float | None) -> str:

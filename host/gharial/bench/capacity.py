@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many live streams a device keeps up with: an event simulation, fed with clocks measured on the RTL.
+
+What is simulated, and what is not, is told in docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from gharial.bench.streams import BURSTS, MORE, MOST
+from gharial.errors import BadInput
+from gharial.isa.configs import Config
+
+DECODERS = {"greedy": 1, "beam4": 4}
+"""Hypotheses of a stream, by decoder."""
+TURNAROUND_US = 50.0
+"""From a completion to the commands that follow from it, at the host."""
+STEP_MS = 60.0
+"""Audio of an encoder step."""
+LIMITS_MS = {"u50": 4.0, "u55c": 2.0}
+"""99th percentiles that streams are counted under, where none is given."""
+
+_LIMIT_MS = 25.0
+_SECONDS = 12.0  # of audio, of which the first are not counted
+_WARM_UP_S = 1.0
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Clocks of commands, measured on the RTL; between the points in straight lines.
+
+    Attributes:
+        encode: clocks of an encoder batch by its entries, while batches follow each other.
+        decode: clocks from a decode command to its end by its entries, beside an encoder batch.
+        decode_array: clocks of the array that it takes from the encoder.
+    """
+
+    encode: tuple[tuple[int, float], ...]
+    decode: tuple[tuple[int, float], ...]
+    decode_array: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def load(cls, config: str, model: str) -> Clocks:
+        """The shipped measurements of a configuration and model.
+
+        Raises:
+            BadInput: there are none.
+        """
+        folder = files("gharial") / "bench" / "measured"
+        place = folder / f"{config}-{model}.json"
+        if not place.is_file():
+            files_there = folder.iterdir() if folder.is_dir() else ()
+            known = sorted(p.name.removesuffix(".json") for p in files_there if p.name.endswith(".json"))
+            raise BadInput(
+                "no clocks have been measured for this configuration and model",
+                "--config, --model",
+                f"{config}, {model}",
+                ", ".join(known) or "none yet",
+            )
+        found = json.loads(place.read_text())
+        return cls(*(tuple((int(n), float(c)) for n, c in found[key]) for key in ("encode", "decode", "decode_array")))
+
+
+def clocks_of(points: tuple[tuple[int, float], ...], entries: int) -> float:
+    """Clocks for so many entries; beyond the last point by whole batches of it."""
+    most = points[-1][0]
+    whole, rest = divmod(entries, most)
+    if rest == 0:
+        return whole * points[-1][1]
+    numbers, clocks = zip(*points, strict=True)
+    return float(whole * points[-1][1] + np.interp(rest, numbers, clocks))
+
+
+@dataclass
+class _Step:
+    """An encoder step of a stream: when its audio was there, and decode rounds that it still needs."""
+
+    arrived: float
+    rounds: int
+
+
+@dataclass
+class _Machine:
+    """Device and host. Times in seconds."""
+
+    clocks: Clocks
+    hz: float
+    batch: int
+    hypotheses: int
+    turnaround: float
+    lead: float
+    now: float = 0.0
+    waiting: deque[_Step] = field(default_factory=deque)  # to be encoded
+    undecoded: deque[_Step] = field(default_factory=deque)  # ready for their next round
+    encoding: list[_Step] = field(default_factory=list)
+    queued: list[_Step] = field(default_factory=list)  # posted behind what is being encoded
+    decoding: list[_Step] = field(default_factory=list)
+    encode_end: float = math.inf
+    decode_end: float = math.inf
+    busy: float = 0.0
+    latencies: list[tuple[float, float]] = field(default_factory=list)  # end, latency
+    events: list[tuple[float, int, str, Any]] = field(default_factory=list)
+    count: int = 0
+
+    def at(self, time: float, what: str, about: Any = None) -> None:
+        """Something will happen."""
+        self.count += 1
+        heapq.heappush(self.events, (time, self.count, what, about))
+
+    def begin_encode(self, steps: list[_Step]) -> None:
+        """The array turns to a batch; a decode command at work has taken its share already."""
+        self.encoding = steps
+        self._encode_until(self.now + clocks_of(self.clocks.encode, len(steps)) / self.hz)
+
+    def _encode_until(self, end: float) -> None:
+        self.encode_end = end
+        self.at(end, "encoded", end)
+        self.at(max(self.now, end - self.lead), "ahead")
+
+    def begin_decode(self) -> None:
+        """One command for all that is ready, up to as many entries as have seats."""
+        most = max(1, self.batch // self.hypotheses)
+        self.decoding = [self.undecoded.popleft() for _ in range(min(most, len(self.undecoded)))]
+        entries = len(self.decoding) * self.hypotheses
+        taken = clocks_of(self.clocks.decode_array, entries) / self.hz
+        self.busy += taken
+        if self.encoding:
+            self._encode_until(self.encode_end + taken)
+        self.decode_end = self.now + clocks_of(self.clocks.decode, entries) / self.hz
+        self.at(self.decode_end, "decoded")
+
+    def post(self) -> None:
+        """What the host sends now."""
+        if not self.encoding and self.waiting:
+            self.begin_encode(self._batch())
+        if not self.decoding and self.undecoded:
+            self.begin_decode()
+
+    def _batch(self) -> list[_Step]:
+        return [self.waiting.popleft() for _ in range(min(self.batch, len(self.waiting)))]
+
+    def handle(self, what: str, about: Any) -> None:
+        """Something happens."""
+        if what == "step":
+            self.waiting.append(about)
+        elif what == "ahead":
+            if self.encoding and not self.queued and self.now >= self.encode_end - self.lead - 1e-12:
+                self.queued = self._batch()
+        elif what == "encoded":
+            if about != self.encode_end:
+                return  # put off since
+            self.busy += clocks_of(self.clocks.encode, len(self.encoding)) / self.hz
+            done, self.encoding, self.encode_end = self.encoding, [], math.inf
+            self.at(self.now + self.turnaround, "ready", done)
+            if self.queued:
+                queued, self.queued = self.queued, []
+                self.begin_encode(queued)
+        elif what == "decoded":
+            done, self.decoding, self.decode_end = self.decoding, [], math.inf
+            self.at(self.now + self.turnaround, "ready", done)
+            for step in done:
+                step.rounds -= 1
+        elif what == "ready":
+            for step in about:
+                if step.rounds == 0:
+                    self.latencies.append((self.now, self.now - step.arrived))
+                else:
+                    self.undecoded.append(step)
+        self.post()
+
+
+def simulate(
+    config: Config, clocks: Clocks, streams: int, decoder: str, turnaround_us: float, seed: int
+) -> dict[str, float]:
+    """Real-time streams on one device for some seconds.
+
+    Args:
+        config: hardware configuration, one with a clock.
+        clocks: what its commands take.
+        streams: live streams, each with an encoder step every `STEP_MS` from a random phase on.
+        decoder: one of `DECODERS`.
+        turnaround_us: of the host, each round.
+        seed: of phases and tokens.
+
+    Returns:
+        cl50_ms, cl99_ms: from the arrival of a step's audio to its last round's results at the host, milliseconds;
+        infinite if the device does not keep up; load: share of the time that the array has work.
+    """
+    assert config.clock_mhz is not None
+    random = np.random.default_rng(seed)
+    machine = _Machine(
+        clocks, 1e6 * config.clock_mhz, config.batch, DECODERS[decoder], 1e-6 * turnaround_us, 2e-6 * turnaround_us
+    )
+    period = 1e-3 * STEP_MS
+    steps = int(_SECONDS / period)
+    bursts = random.random((streams, steps)) < BURSTS
+    tokens = np.where(bursts, np.minimum(MOST, random.geometric(1 - MORE, (streams, steps))), 0)
+    for phase, own in zip(random.random(streams) * period, tokens, strict=True):
+        for number, emitted in enumerate(own):
+            arrived = float(phase + number * period)
+            machine.at(arrived, "step", _Step(arrived, 1 + int(emitted)))
+    while machine.events and machine.now < _SECONDS:
+        machine.now, _, what, about = heapq.heappop(machine.events)
+        machine.handle(what, about)
+    taken = np.array([latency for end, latency in machine.latencies if end > _WARM_UP_S])
+    expected = streams * (_SECONDS - _WARM_UP_S) / period
+    load = machine.busy / machine.now
+    if len(taken) < 0.98 * expected:
+        return {"cl50_ms": math.inf, "cl99_ms": math.inf, "load": load}
+    return {
+        "cl50_ms": 1e3 * float(np.percentile(taken, 50)),
+        "cl99_ms": 1e3 * float(np.percentile(taken, 99)),
+        "load": load,
+    }
+
+
+def bench_capacity(
+    config: Config,
+    model: str,
+    streams: int,
+    *,
+    decoder: str = "greedy",
+    limit_ms: float | None = None,
+    turnaround_us: float = TURNAROUND_US,
+    seed: int = 1,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]:
+    """Latencies of so many streams, and the most streams under a limit.
+
+    Args:
+        config: hardware configuration.
+        model: name of a model whose clocks are shipped.
+        streams: live streams.
+        decoder: one of `DECODERS`.
+        limit_ms: 99th percentile under which streams are counted; None for the configuration's.
+        turnaround_us: of the host, each round.
+        seed: of phases and tokens.
+        progress: called with simulations done and an estimate of all.
+
+    Returns:
+        config, model, streams, clock_mhz, decoder, cl50_ms, cl99_ms (None where it does not keep up), load,
+        max_streams, limit_ms, turnaround_us.
+
+    Raises:
+        BadInput: an argument is out of range, or nothing has been measured.
+    """
+    if streams < 1:
+        raise BadInput("number of streams is out of range", "--streams", streams, "1 or more")
+    if decoder not in DECODERS:
+        raise BadInput("unknown decoder", "--decoder", decoder, ", ".join(DECODERS))
+    if config.clock_mhz is None:
+        raise BadInput("this configuration has no clock to count time with", "--config", config.name)
+    clocks = Clocks.load(config.name, model)
+    limit = LIMITS_MS.get(config.name, _LIMIT_MS) if limit_ms is None else limit_ms
+    done = 0
+
+    def run(count: int) -> dict[str, float]:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, max(done, 12))
+        return simulate(config, clocks, count, decoder, turnaround_us, seed)
+
+    found = run(streams)
+    low, high = (streams, 2 * streams) if found["cl99_ms"] <= limit else (0, streams)
+    if low:
+        while run(high)["cl99_ms"] <= limit:
+            low, high = high, 2 * high
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (middle, high) if run(middle)["cl99_ms"] <= limit else (low, middle)
+    latencies = {key: found[key] if math.isfinite(found[key]) else None for key in ("cl50_ms", "cl99_ms")}
+    return {
+        "config": config.name,
+        "model": model,
+        "streams": streams,
+        "clock_mhz": config.clock_mhz,
+        "decoder": decoder,
+        **latencies,
+        "load": found["load"],
+        "max_streams": low,
+        "limit_ms": limit,
+        "turnaround_us": turnaround_us,
+    }
