@@ -16,7 +16,7 @@ from gharial.bench.counted import CountedDevice
 from gharial.bench.products import Product, products
 from gharial.bench.random_model import SHAPES, random_program
 from gharial.bench.streams import WORKLOADS, Command, Traffic
-from gharial.devices.open import open_device
+from gharial.devices.open import device_config, open_device
 from gharial.devices.verilator.device import VerilatorDevice
 from gharial.driver import Driver, EncodeEntry
 from gharial.driver.registers import Counters
@@ -96,6 +96,7 @@ def bench_streams(
     size = config.batch if batch is None else batch
     if not 1 <= size <= config.batch:
         raise BadInput("batch is out of range", "--batch", size, f"1..{config.batch} ({config.name})")
+    device_config(f"verilator:{config.name}")  # refuses what cannot be simulated before anything takes long
     shape = "base" if model is None else str(model)
     known = SHAPES.get(shape)
     program = random_program(seed, config, known) if known else open_model(model, config, note=note)
