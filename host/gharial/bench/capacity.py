@@ -27,6 +27,8 @@ TURNAROUND_US = 50.0
 """From a completion to the commands that follow from it, at the host."""
 STEP_MS = 60.0
 """Audio of an encoder step."""
+MOST_BATCHES = 4
+"""Batches of entries in a decode command, at most."""
 LIMITS_MS = {"u50": 4.0, "u55c": 2.0}
 """99th percentiles that streams are counted under, where none is given."""
 
@@ -89,6 +91,15 @@ class _Step:
     rounds: int
 
 
+@dataclass(eq=False)
+class _Command:
+    """A command in the ring. Its completion comes when it is done, and all before it are."""
+
+    steps: list[_Step]
+    decodes: bool
+    done: bool = False
+
+
 @dataclass
 class _Machine:
     """Device and host. Times in seconds."""
@@ -102,11 +113,11 @@ class _Machine:
     now: float = 0.0
     waiting: deque[_Step] = field(default_factory=deque)  # to be encoded
     undecoded: deque[_Step] = field(default_factory=deque)  # ready for their next round
-    encoding: list[_Step] = field(default_factory=list)
-    queued: list[_Step] = field(default_factory=list)  # posted behind what is being encoded
-    decoding: list[_Step] = field(default_factory=list)
+    ring: deque[_Command] = field(default_factory=deque)  # posted, not yet completed
+    encoding: _Command | None = None
+    queued: _Command | None = None  # posted behind what is being encoded
+    decoding: _Command | None = None
     encode_end: float = math.inf
-    decode_end: float = math.inf
     busy: float = 0.0
     arrived: int = 0
     latencies: list[tuple[float, float]] = field(default_factory=list)  # end, latency
@@ -118,10 +129,10 @@ class _Machine:
         self.count += 1
         heapq.heappush(self.events, (time, self.count, what, about))
 
-    def begin_encode(self, steps: list[_Step]) -> None:
+    def begin_encode(self, command: _Command) -> None:
         """The array turns to a batch; a decode command at work has taken its share already."""
-        self.encoding = steps
-        self._encode_until(self.now + clocks_of(self.clocks.encode, len(steps)) / self.hz)
+        self.encoding = command
+        self._encode_until(self.now + clocks_of(self.clocks.encode, len(command.steps)) / self.hz)
 
     def _encode_until(self, end: float) -> None:
         self.encode_end = end
@@ -129,26 +140,32 @@ class _Machine:
         self.at(max(self.now, end - self.lead), "ahead")
 
     def begin_decode(self) -> None:
-        """One command for all that is ready, up to as many entries as have seats."""
-        most = max(1, self.batch // self.hypotheses)
-        self.decoding = [self.undecoded.popleft() for _ in range(min(most, len(self.undecoded)))]
-        entries = len(self.decoding) * self.hypotheses
+        """One command for all that is ready, up to four batches of entries."""
+        command = self._post(self.undecoded, max(1, MOST_BATCHES * self.batch // self.hypotheses), True)
+        entries = len(command.steps) * self.hypotheses
         taken = clocks_of(self.clocks.decode_array, entries) / self.hz
         self.busy += taken
         if self.encoding:
             self._encode_until(self.encode_end + taken)
-        self.decode_end = self.now + clocks_of(self.clocks.decode, entries) / self.hz
-        self.at(self.decode_end, "decoded")
+        self.decoding = command
+        self.at(self.now + clocks_of(self.clocks.decode, entries) / self.hz, "decoded")
 
-    def post(self) -> None:
+    def _post(self, steps: deque[_Step], most: int, decodes: bool) -> _Command:
+        self.ring.append(_Command([steps.popleft() for _ in range(min(most, len(steps)))], decodes))
+        return self.ring[-1]
+
+    def send(self) -> None:
         """What the host sends now."""
         if not self.encoding and self.waiting:
-            self.begin_encode(self._batch())
+            self.begin_encode(self._post(self.waiting, self.batch, False))
         if not self.decoding and self.undecoded:
             self.begin_decode()
 
-    def _batch(self) -> list[_Step]:
-        return [self.waiting.popleft() for _ in range(min(self.batch, len(self.waiting)))]
+    def done(self, command: _Command) -> None:
+        """A command is through; what the host hears of after the turnaround."""
+        command.done = True
+        while self.ring and self.ring[0].done:
+            self.at(self.now + self.turnaround, "told", self.ring.popleft())
 
     def handle(self, what: str, about: Any) -> None:
         """Something happens."""
@@ -156,29 +173,29 @@ class _Machine:
             self.arrived += 1
             self.waiting.append(about)
         elif what == "ahead":
-            if self.encoding and not self.queued and self.now >= self.encode_end - self.lead - 1e-12:
-                self.queued = self._batch()
+            if self.encoding and self.waiting and not self.queued and self.now >= self.encode_end - self.lead - 1e-12:
+                self.queued = self._post(self.waiting, self.batch, False)
         elif what == "encoded":
-            if about != self.encode_end:
+            if about != self.encode_end or not self.encoding:
                 return  # put off since
-            self.busy += clocks_of(self.clocks.encode, len(self.encoding)) / self.hz
-            done, self.encoding, self.encode_end = self.encoding, [], math.inf
-            self.at(self.now + self.turnaround, "ready", done)
+            self.busy += clocks_of(self.clocks.encode, len(self.encoding.steps)) / self.hz
+            through, self.encoding, self.encode_end = self.encoding, None, math.inf
+            self.done(through)
             if self.queued:
-                queued, self.queued = self.queued, []
+                queued, self.queued = self.queued, None
                 self.begin_encode(queued)
         elif what == "decoded":
-            done, self.decoding, self.decode_end = self.decoding, [], math.inf
-            self.at(self.now + self.turnaround, "ready", done)
-            for step in done:
-                step.rounds -= 1
-        elif what == "ready":
-            for step in about:
+            assert self.decoding
+            through, self.decoding = self.decoding, None
+            self.done(through)
+        elif what == "told":
+            for step in about.steps:
+                step.rounds -= about.decodes
                 if step.rounds == 0:
                     self.latencies.append((self.now, self.now - step.arrived))
                 else:
                     self.undecoded.append(step)
-        self.post()
+        self.send()
 
 
 def simulate(
