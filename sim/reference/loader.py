@@ -159,6 +159,8 @@ def _network_fault(machine: Machine, header: dict[str, int]) -> int | None:
         return 16
     if header["joint_enc_unit"] + 2 * header["joint_enc_units"] > header["enc_c_units"]:
         return 17
+    if config.in_memory and header["joint_enc_units"] > config.pred_c_units:
+        return 17
     if header["joint_pred_unit"] + header["joint_pred_units"] > header["pred_c_units"]:
         return 18
     if not 1 <= header["classes"] <= config.max_classes or header["blank"] >= header["classes"]:

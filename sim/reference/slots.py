@@ -63,7 +63,7 @@ class SlotStore:
 
 
 def slot_numbers(config: Config, header: dict[str, int]) -> tuple[int, int]:
-    """Encoder and prediction slots that a program has on a configuration; 0 where one slot does not fit."""
+    """Encoder and prediction slots that a program has on a configuration; 0 where one slot is too large."""
     return (
         _number(config, header["enc_a_units"], header["enc_c_units"], config.enc_slots, "enc"),
         _number(config, header["pred_a_units"], header["pred_c_units"], config.pred_slots, "pred"),
@@ -71,9 +71,9 @@ def slot_numbers(config: Config, header: dict[str, int]) -> tuple[int, int]:
 
 
 def _number(config: Config, a: int, c: int, limit: int, kind: str) -> int:
-    if config.in_memory:
-        return limit
     pool_a, pool_c = getattr(config, f"{kind}_a_units"), getattr(config, f"{kind}_c_units")
+    if config.in_memory:
+        return limit if a <= pool_a and c <= pool_c else 0  # a slot is computed on in a place of that size
     return min([limit] + ([pool_a // a] if a else []) + ([pool_c // c] if c else []))
 
 

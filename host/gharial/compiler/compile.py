@@ -108,12 +108,15 @@ def _check_capacity(checkpoint: HardwareCheckpoint, config: Config, laid: Laid, 
     if laid.header["scratch_units"] > config.scratch_units:
         need, there = laid.header["scratch_units"] * config.cols, config.scratch_units * config.cols
         short.append(f"scratch needs {need} bytes, {there} there")
-    if not config.in_memory:
-        for field, size in (("a_units", config.cols), ("c_units", 2 * config.cell_unit)):
-            for kind in ("enc", "pred"):
-                need, there = laid.header[f"{kind}_{field}"], getattr(config, f"{kind}_{field}")
-                if need > there:
-                    short.append(f"a state slot needs {need * size} bytes, {there * size} there")
+    for field, size in (("a_units", config.cols), ("c_units", 2 * config.cell_unit)):
+        for kind in ("enc", "pred"):
+            need, there = laid.header[f"{kind}_{field}"], getattr(config, f"{kind}_{field}")
+            if need > there:
+                short.append(f"a state slot needs {need * size} bytes, {there * size} there")
+    bank = laid.header["joint_enc_units"]
+    if config.in_memory and bank > config.pred_c_units:
+        need, there = (units * 2 * config.cell_unit for units in (bank, config.pred_c_units))
+        short.append(f"a bank of joint_enc needs {need} bytes, {there} there")
     _refuse(checkpoint, config, short)
 
 

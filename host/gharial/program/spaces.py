@@ -74,9 +74,10 @@ def check_header(program: Program) -> None:
         raise BadInput("a class has no embedding row", where, f"{header['tokens']} rows", tokens_needed(header))
     feature_units = header["vectors"] * (header["feature_bytes"] // config.cols)
     inside("feature unit", header["feature_unit"], 0, header["scratch_units"] - feature_units)
-    if not config.in_memory:
-        for field in ("enc_a_units", "enc_c_units", "pred_a_units", "pred_c_units"):
-            inside(f"a slot's {field}", header[field], 0, int(getattr(config, field)))
+    for field in ("enc_a_units", "enc_c_units", "pred_a_units", "pred_c_units"):
+        inside(f"a slot's {field}", header[field], 0, int(getattr(config, field)))
+    if config.in_memory:
+        inside("a bank's joint_enc_units", header["joint_enc_units"], 0, config.pred_c_units)
     inside("end of joint_enc", header["joint_enc_unit"] + 2 * header["joint_enc_units"], 0, header["enc_c_units"])
     inside("end of joint_pred", header["joint_pred_unit"] + header["joint_pred_units"], 0, header["pred_c_units"])
 

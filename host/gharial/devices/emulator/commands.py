@@ -166,7 +166,7 @@ class Machine:
             expected = {"embedding": ProgramSpace.EMBEDDING, "weights": ProgramSpace.WEIGHTS}
             for name, address in bases.items():
                 moved = name in expected and address != self.spaces.spaces[expected[name]].base
-                if address % _ALIGN or moved or not self.memory.holds(address, 0):
+                if address % _ALIGN or moved:
                     raise CommandFault(Fault.ADDRESS, Unit.HOST, address)
         header = self.spaces.header()
         counts = {side: slot_count(self.config, header, side) for side in ("enc", "pred")}

@@ -140,7 +140,8 @@ class ProgramSpaces:
             14: h["feature_unit"] + feature_units <= h["scratch_units"] <= config.scratch_units,
             15: slot_count(config, h, "enc") > 0,
             16: slot_count(config, h, "pred") > 0,
-            17: h["joint_enc_unit"] + 2 * h["joint_enc_units"] <= h["enc_c_units"],
+            17: h["joint_enc_unit"] + 2 * h["joint_enc_units"] <= h["enc_c_units"]
+            and (not config.in_memory or h["joint_enc_units"] <= config.pred_c_units),
             18: h["joint_pred_unit"] + h["joint_pred_units"] <= h["pred_c_units"],
             19: 1 <= h["classes"] <= config.max_classes and h["blank"] < h["classes"],
             20: h["logit_bits"] in LOGIT_BITS,
@@ -155,12 +156,13 @@ def slot_bytes(config: Config, header: Header, side: str) -> int:
 
 
 def slot_count(config: Config, header: Header, side: str) -> int:
-    """Slots that there are under a program: as many as the pools hold, and the configuration's limit."""
+    """Slots that there are under a program: the configuration's limit, but on chip no more than the pools hold, and in
+    memory none if one is too large."""
     count: int = getattr(config, f"{side}_slots")
-    if config.in_memory:
-        return count
     for part in ("a", "c"):
-        used = header[f"{side}_{part}_units"]
-        if used:
-            count = min(count, getattr(config, f"{side}_{part}_units") // used)
+        used, there = header[f"{side}_{part}_units"], getattr(config, f"{side}_{part}_units")
+        if config.in_memory:
+            count = count if used <= there else 0
+        elif used:
+            count = min(count, there // used)
     return count
