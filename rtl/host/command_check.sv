@@ -4,7 +4,8 @@ module command_check
   import gharial_pkg::*;
   import host_pkg::*;
 #(
-    parameter int unsigned MaxEntries = gharial_config_pkg::MaxEntries
+    parameter int unsigned MaxEntries = gharial_config_pkg::MaxEntries,
+    parameter bit Fuzzy = 1'b0  // DECODE with fuzzy top-k is there
 ) (
     input  logic               clk_i,
     input  descriptor_t        descriptor_i,
@@ -42,7 +43,8 @@ module command_check
     bad_6 = 1'b0;
     if (operation == CmdGreedy) bad_6 = k == '0;
     if (decodes) begin
-      bad_6 = named > 6'd4 || !(mode == ModeAll || (mode == ModeTopK && k != '0 && 32'(k) <= MostK && 16'(k) <= classes_i));
+      bad_6 = named > 6'd4 || !(mode == ModeAll || (mode == ModeTopK && k != '0 && 32'(k) <= MostK && 16'(k) <= classes_i) ||
+                                (Fuzzy && mode == ModeFuzzy && k != '0 && 32'(k) <= MostK && 13'(k) <= classes_i[15:3] && classes_i[7:0] == '0));
     end
   end
   always_ff @(posedge clk_i) begin

@@ -7,7 +7,9 @@ module header_check
   import gharial_config_pkg::*;
   import host_pkg::*;
   import crc_pkg::*;
-(
+#(
+    parameter bit InMemory = 1'b0  // slots lie in device memory: as many as may be named, each of a size at most
+) (
     input logic clk_i,
     input logic rst_i,
     input logic abort_i, // give the check up; what is kept stays
@@ -131,9 +133,11 @@ module header_check
         more = feature_units;
         limit = 18'(high);
       end
-      6'd15, 6'd16: forbidden = slots_q == '0;
+      6'd15: forbidden = InMemory ? 32'(low) > EncAUnits || 32'(high) > EncCUnits : slots_q == '0;
+      6'd16: forbidden = InMemory ? 32'(low) > PredAUnits || 32'(high) > PredCUnits : slots_q == '0;
       6'd17: begin
-        more  = {1'b0, high, 1'b0};
+        forbidden = InMemory && 32'(high) > PredCUnits;
+        more = {1'b0, high, 1'b0};
         limit = 18'(header_q.enc_c_units);
       end
       6'd18: begin
@@ -217,7 +221,7 @@ module header_check
         slots_q <= '0;
         act_sum_q <= '0;
         cell_sum_q <= '0;
-        state_q <= (step_q == 6'd15 || step_q == 6'd16) ? More : Operands;
+        state_q <= (!InMemory && (step_q == 6'd15 || step_q == 6'd16)) ? More : Operands;
       end
       More: state_q <= Size;
       Size: state_q <= Fits;
@@ -235,8 +239,8 @@ module header_check
         state_q <= done_o ? Idle : Ask;
         if (done_o && !wrong_q) begin
           program_id_o <= program_id_q;
-          enc_slots_o  <= enc_count_q;
-          pred_slots_o <= pred_count_q;
+          enc_slots_o  <= InMemory ? 16'(EncSlots) : enc_count_q;
+          pred_slots_o <= InMemory ? 16'(PredSlots) : pred_count_q;
         end
         unique case (step_q)
           6'd3: program_id_q <= word_q;

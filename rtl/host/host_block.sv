@@ -179,6 +179,7 @@ module host_block
       .held_back_i(completions_held && (threads_idle_i || done_valid_i)),
       .matrix_active_i,
       .matrix_blocked_i,
+      .starved_i(1'b0),
       .thread_waits_i,
       .threads_idle_i,
       .clock_o(clock)

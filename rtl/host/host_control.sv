@@ -75,6 +75,7 @@ module host_control
     input  logic        held_back_i,       // a completion waits for room in the ring, and all else for it
     input  logic        matrix_active_i,
     input  logic        matrix_blocked_i,
+    input  logic        starved_i,         // for weights
     input  logic        thread_waits_i,
     input  logic        threads_idle_i,
     output logic [63:0] clock_o
@@ -179,7 +180,7 @@ module host_control
       .latch_i(latch),
       .active_i(matrix_active_i),
       .backpressure_i(matrix_blocked_i || held_back_i),
-      .weights_i(1'b0),
+      .weights_i(starved_i),
       .dependency_i(thread_waits_i || !threads_idle_i),
       .loading_i(busy),
       .clock_o,
