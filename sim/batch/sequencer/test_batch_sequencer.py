@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batch sequencer between units that take their time: segments and their order, jobs, results, ends, faults.
+
+Programs and batches are random; what must come of them is in expected.py, and is checked when it comes by units.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+
+from sim.batch.sequencer import packing
+from sim.batch.sequencer.expected import Script
+from sim.batch.sequencer.units import Units
+from sim.common import bench
+from sim.common.bench import clock
+from sim.sequencer.program import HEADER_WORDS, D, E, Program
+
+PATIENCE = 20_000  # clocks without a sign of life
+DEPTH = 16  # segments in order, and two on their way in and out
+FETCH = 80  # clocks that a thread takes at most to fetch, check and cut an instruction
+
+
+class Bench(Units):
+    """Sequencer and units; `slow`, `ready` as `Units` has them.
+
+    Args:
+        failing: share of aux jobs that cannot be done.
+    """
+
+    def __init__(self, dut: Any, test: str, slow: int, ready: float, failing: float = 0.0) -> None:
+        config, rng = bench.config(), bench.rng(test)
+        self.program = Program(rng, config.rows, config.cols, config.scratch_units)
+        super().__init__(dut, rng, config, Script(rng, config, self.program, failing), slow, ready)
+        self.sides = {E: 0, D: 0}
+
+    async def run(self, encodes: int, decodes: int) -> None:
+        """Load the program, and run so many random batches to their end."""
+        dut = self.dut
+        await bench.start(dut)
+        dut.header_i.value = packing.pack(packing.HEADER, self.program.header)
+        dut.load_valid_i.value = 1
+        for n in range(HEADER_WORDS + 8 * len(self.program.words)):
+            dut.load_addr_i.value, dut.load_data_i.value = n, self.program.code(n) if n >= HEADER_WORDS else 0
+            await RisingEdge(dut.clk_i)
+        dut.load_valid_i.value = 0
+        for thread, count in ((E, encodes), (D, decodes)):
+            for _ in range(count):
+                b = self.script.draw(thread, self.sides[thread])
+                self.sides[thread] ^= 1
+                self.script.expect(b)
+                self.put(b)
+        self.start()
+        self.last_sign = clock()
+        while any(len(self.ends[t].beats) < len(self.batches[t]) for t in (E, D)):
+            await RisingEdge(dut.clk_i)
+            done = [len(self.ends[t].beats) for t in (E, D)]
+            assert clock() - self.last_sign < PATIENCE, f"stuck after {done} batches"
+        for _ in range(20):
+            await RisingEdge(dut.clk_i)
+        self._compare()
+
+    def _compare(self) -> None:
+        """What is left to compare at the end."""
+        assert self.dut.idle_o.value and not self.dut.waits_o.value
+        left = [*self.todo.values(), *self.auxes.values(), self.jobs, self.maxima]
+        assert not any(left) and len(self.streamed) == len(self.order), "work that was not done"
+        for thread in (E, D):
+            for n, (b, beat) in enumerate(zip(self.batches[thread], self.ends[thread].beats, strict=True)):
+                done = packing.unpack(packing.DONE, beat.payload["done"])
+                failed = b.done["fault"] and {name: done[name] for name in ("predictions", "joints")}
+                assert done == b.done | (failed or {}), f"thread {thread}, batch {n}: {done}, expected {b.done}"
+        written, expected = [beat.payload for beat in self.results.beats], self.expected_words()
+        assert written == expected, f"{written}, expected {expected}"
+        self._compare_order()
+        ends = {b.fields["work"]: beat for b, beat in zip(self.batches[D], self.ends[D].beats, strict=True)}
+        last = {beat.payload["work"]: beat.clock for beat in self.results.beats}
+        assert all(at < ends[work].clock for work, at in last.items()), "a word behind its batch's end"
+
+    def _compare_order(self) -> None:
+        """Who went before whom, and how many were in order."""
+        threads = [segment.wanted["thread"] for segment in self.order]
+        for n, segment in enumerate(self.order):
+            ordered = [other for other in self.order[max(0, n - 40) : n] if other.left >= segment.streamed]
+            tiles = sum(other.wanted["col_tiles"] for other in ordered)
+            assert len(ordered) <= DEPTH + 2 and tiles < self.script.config.ahead, f"{tiles} tiles in {len(ordered)}"
+            item = segment.item
+            if threads[n] == E or item.logit:
+                continue
+            needed = max((other.retired for other in item.needs()), default=0)
+            older = [other for other in self.order[:n] if other.item.run is item.run]
+            if older:  # decode first
+                free = max(needed, older[-1].streamed, self.given[item.run.batch]) + FETCH
+                passed = [other for other in self.order[:n] if other.streamed > free and other.wanted["thread"] == E]
+                assert len(passed) <= 1, f"{len(passed)} segments of encode before one of decode"
+            around = [[o for o, t in zip(part, ts, strict=True) if t == E][:1] for part, ts in (
+                (self.order[n::-1], threads[n::-1]), (self.order[n:], threads[n:]))]  # fmt: skip
+            if all(around) and around[0][0].item is around[1][0].item:  # where encode had a segment
+                assert needed < segment.streamed, "a segment of decode that waits, before one of encode"
+
+
+@cocotb.test()
+@cocotb.parametrize(slow=[1, 12, 150], ready=[1.0, 0.3], number=[0] if bench.short() else list(range(12)))
+async def random_batches(dut: Any, slow: int, ready: float, number: int) -> None:
+    """Units of any pace: segments in order and not before what they wait for, results and ends in order."""
+    tb = Bench(dut, f"random_batches {slow} {ready} {number}", slow, ready)
+    tb.program.stretch(0.2)
+    await tb.run(*((6, 6) if bench.short() else (25, 25)))
+
+
+@cocotb.test()
+@cocotb.parametrize(section=["predict", "encode", "joint"], number=[0, 1] if bench.short() else list(range(12)))
+async def bad_instructions(dut: Any, section: str, number: int) -> None:
+    """A batch whose run reaches one ends with the fault and its number, after what was issued; others go on."""
+    tb = Bench(dut, f"bad_instructions {section} {number}", *((8, 0.7) if number % 2 else (60, 0.4)))
+    tb.program.spoil(section, int(tb.rng.integers(tb.program.header[f"{section}_count"])))
+    await tb.run(5, 5)
+    assert any(b.done["fault"] for b in tb.batches[E if section == "encode" else D]), "no batch reached it"
+
+
+@cocotb.test()
+@cocotb.parametrize(number=[0, 1] if bench.short() else list(range(12)))
+async def rows_that_cannot_be_read(dut: Any, number: int) -> None:
+    """A batch with an aux job that fails ends with BUS_READ and the address, after all of its run; others go on."""
+    tb = Bench(dut, f"rows_that_cannot_be_read {number}", 12, 0.7, failing=0.2)
+    await tb.run(10, 10)
+
+
+@cocotb.test()
+async def array_is_never_left_waiting(dut: Any) -> None:
+    """Segments of 16 clocks follow each other without a gap, from instruction to instruction and batch to batch."""
+    tb = Bench(dut, "array_is_never_left_waiting", 1, 1.0)
+    tb.every = 16
+    program = tb.program
+    number = program.header["encode_first"]
+    for n in range(number, number + program.header["encode_count"]):
+        fields = program.instructions[n]
+        while fields["opcode"] != 1:
+            fields = program._draw("encode", 0, False)
+        program.instructions[n] = fields | {"row_groups": 4, "depends": 0, "predicate": 0}
+        program.words[n] = program._words(program.instructions[n])
+    await tb.run(6, 0)
+    assert len(tb.order) > 24 and not tb.starved, f"{tb.starved} clocks without a segment"
