@@ -91,10 +91,16 @@ module segment_cutter
       .rdata_o(table_mark)
   );
 
-  // Every instruction of a run waits for the aux jobs before it; section joint for section predict as well, as what that has left is state.
+  // Every instruction waits for the aux jobs before it, those of older runs too; section joint for section predict as well, as what that has left is
+  // state. A run's first instruction, else, has nothing to wait for: what has retired already.
+  logic  aux_held_q;
+  mark_t aux_mark_q;
   always_comb begin
     floor = floor_q;
-    if (step_q.is_first) floor = (step_q.section == SectionJoint) ? count_q : retired_q;
+    if (step_q.is_first) begin
+      if (step_q.section == SectionJoint) floor = count_q;
+      else floor = aux_held_q ? aux_mark_q + mark_t'(1) : retired_q;
+    end
   end
   // Of two marks the one that needs more is nearer to the count.
   always_comb begin
@@ -216,8 +222,7 @@ module segment_cutter
   end
 
   // The aux job that waits or is at work.
-  logic aux_held_q, aux_taken_q, aux_side_q;
-  mark_t aux_mark_q;
+  logic aux_taken_q, aux_side_q;
   assign aux_waits_o = aux_held_q;
   always_ff @(posedge clk_i) begin
     if (state_q == Aux && !aux_held_q) begin

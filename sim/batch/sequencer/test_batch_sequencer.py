@@ -12,7 +12,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from sim.batch.sequencer import packing
-from sim.batch.sequencer.expected import Script
+from sim.batch.sequencer.expected import Run, Script, Segment
 from sim.batch.sequencer.units import Units
 from sim.common import bench
 from sim.common.bench import clock
@@ -81,23 +81,26 @@ class Bench(Units):
 
     def _compare_order(self) -> None:
         """Who went before whom, and how many were in order."""
-        threads = [segment.wanted["thread"] for segment in self.order]
+        latest: dict[Run, Segment] = {}
         for n, segment in enumerate(self.order):
-            ordered = [other for other in self.order[max(0, n - 40) : n] if other.left >= segment.streamed]
+            recent = self.order[max(0, n - 40) : n]
+            ordered = [other for other in recent if other.left >= segment.streamed]
             tiles = sum(other.wanted["col_tiles"] for other in ordered)
             assert len(ordered) <= DEPTH + 2 and tiles < self.script.config.ahead, f"{tiles} tiles in {len(ordered)}"
             item = segment.item
-            if threads[n] == E or item.logit:
+            older, latest[item.run] = latest.get(item.run), segment
+            if segment.wanted["thread"] == E or item.logit:
                 continue
             needed = max((other.retired for other in item.needs()), default=0)
-            older = [other for other in self.order[:n] if other.item.run is item.run]
             if older:  # decode first
-                free = max(needed, older[-1].streamed, self.given[item.run.batch]) + FETCH
-                passed = [other for other in self.order[:n] if other.streamed > free and other.wanted["thread"] == E]
+                free = max(needed, older.streamed, self.given[item.run.batch]) + FETCH
+                passed = [other for other in recent if other.streamed > free and other.wanted["thread"] == E]
                 assert len(passed) <= 1, f"{len(passed)} segments of encode before one of decode"
-            around = [[o for o, t in zip(part, ts, strict=True) if t == E][:1] for part, ts in (
-                (self.order[n::-1], threads[n::-1]), (self.order[n:], threads[n:]))]  # fmt: skip
-            if all(around) and around[0][0].item is around[1][0].item:  # where encode had a segment
+            before = next((o for o in self.order[n::-1] if o.wanted["thread"] == E), None)
+            behind = next((o for o in self.order[n:] if o.wanted["thread"] == E), None)
+            if not (before and behind) or before.item is not behind.item:
+                continue
+            if self.given[before.item.run.batch] < before.streamed:  # encode had a segment too
                 assert needed < segment.streamed, "a segment of decode that waits, before one of encode"
 
 
