@@ -25,6 +25,7 @@ module batch_decode
     input  fault_e           run_fault_i,
     input  unit_e            run_unit_i,
     input  logic      [31:0] run_detail_i,
+    input  logic             run_logits_i,  // the run has given logits: their maxima come
 
     // What seats have in place of a token, for LOOKUP.
     output logic   [Seats-1:0][15:0] tokens_o,
@@ -122,7 +123,7 @@ module batch_decode
 
     if (run_done_i) begin
       predict_first_q <= 1'b0;
-      if (run_fault_i != FaultNone && !predict_first_q) expects_max_q <= 1'b0;
+      if (run_logits_i) expects_max_q <= 1'b1;
       if (run_fault_i != FaultNone && done_q.fault == FaultNone) begin
         done_q.fault  <= run_fault_i;
         done_q.unit   <= run_unit_i;
@@ -168,7 +169,6 @@ module batch_decode
         if (started) state_q <= (joints_q != '0) ? Joint : Wait;
       end
       Joint: begin
-        expects_max_q <= 1'b1;
         max_seen_q <= 1'b0;
         if (started) state_q <= Wait;
       end

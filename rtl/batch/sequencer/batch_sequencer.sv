@@ -78,7 +78,8 @@ module batch_sequencer
   localparam int unsigned InstrBytes = 32;
   localparam int unsigned Instrs = CodeBytes / InstrBytes;
 
-  logic run_valid[2], run_ready[2], run_done[2], code_req[2], code_grant[2], step_valid[2], step_ready[2];
+  logic
+      run_valid[2], run_ready[2], run_done[2], run_logits[2], code_req[2], code_grant[2], step_valid[2], step_ready[2];
   logic seg_valid[2], seg_ready[2], aux_valid[2], aux_waits[2], retire[2], aux_taken[2], aux_done[2], busy[2];
   seat_run_t run[2];
   seat_step_t step[2];
@@ -171,6 +172,7 @@ module batch_sequencer
         .done_o(run_done[t]),
         .fault_o(run_fault[t]),
         .detail_o(run_detail[t]),
+        .logits_o(run_logits[t]),
         .number_o(number[t])
     );
   end
@@ -237,6 +239,7 @@ module batch_sequencer
       .run_fault_i(run_fault[D]),
       .run_unit_i(run_unit[D]),
       .run_detail_i(run_detail[D]),
+      .run_logits_i(run_logits[D]),
       .tokens_o(aux_tokens_o),
       .zeros_o(aux_zeros_o),
       .max_valid_i,
@@ -288,5 +291,5 @@ module batch_sequencer
   assign instruction_o = 32'(busy[D] ? number[D] : number[E]);
 
   logic unused;
-  assign unused = &{1'b0, header_i, code_place, aux_error_addr_i};  // fields of other blocks, above the memory's size
+  assign unused = &{1'b0, header_i, code_place, aux_error_addr_i, run_logits[E]};  // fields of other blocks, above the memory's size
 endmodule

@@ -40,9 +40,10 @@ module segment_cutter
     output logic                 aux_waits_o,
 
     // The end of a run, in order.
-    output logic          done_o,   // one clock
+    output logic          done_o,    // one clock
     output fault_e        fault_o,
-    output logic   [31:0] detail_o, // instruction of the code space, or what the aux unit said
+    output logic   [31:0] detail_o,  // instruction of the code space, or what the aux unit said
+    output logic          logits_o,  // with done_o: the run has given logits
 
     output logic [15:0] number_o  // instruction that it is at
 );
@@ -140,7 +141,7 @@ module segment_cutter
   assign seg_valid_o = state_q == Cut;
   assign seg_o = '{
           side: step_q.side,
-          logit: post == PostLogit,
+          logit: post == PostLogit && mask_of(instr[0][24:21], instr) != '0,
           mark: mark_q,
           segment: '{
               thread: Thread,
@@ -272,7 +273,7 @@ module segment_cutter
   // The run that has been cut, but is not done.
   // A row that could not be read fails the run that the job was of, at its end.
   logic tail_q, tail_done, drained, run_q, aux_run_q;
-  logic [1:0] failed_q;  // by run_q, which changes from run to run
+  logic [1:0] failed_q, logits_q;  // by run_q, which changes from run to run
   logic [31:0] failed_detail_q;
   mark_t tail_mark_q;
   assign tail_done = tail_q && reached(retired_q, tail_mark_q);
@@ -288,9 +289,11 @@ module segment_cutter
       failed_q[aux_run_q] <= 1'b1;
       failed_detail_q <= aux_detail_i;
     end
+    logits_o <= logits_q[run_q^tail_done];
+    if (state_q == Begin && seg_o.logit) logits_q[run_q] <= 1'b1;
     if (tail_done) begin
       tail_q <= 1'b0;
-      failed_q[!run_q] <= 1'b0;
+      {failed_q[!run_q], logits_q[!run_q]} <= '0;
       done_o <= 1'b1;
       if (failed_q[!run_q]) begin
         fault_o  <= FaultBusRead;
@@ -339,7 +342,7 @@ module segment_cutter
           done_o <= 1'b1;
           fault_o <= step_q.fault;
           detail_o <= 32'(step_q.number);
-          failed_q[run_q] <= 1'b0;
+          {failed_q[run_q], logits_q[run_q]} <= '0;
           state_q <= Take;
         end
       end
@@ -352,6 +355,7 @@ module segment_cutter
       tail_q <= 1'b0;
       run_q <= 1'b0;
       failed_q <= '0;
+      logits_q <= '0;
     end
   end
 
