@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that must be refused: the RTL says the same as the reference device, and does nothing.
-
-The fuzzy top-k of mode 1 is not in the RTL yet; with a number of classes that it is not defined for, both refuse it.
-"""
+"""Commands that must be refused: the RTL says the same as the reference device, and does nothing."""
 
 from __future__ import annotations
 

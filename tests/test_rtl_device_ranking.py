@@ -15,11 +15,4 @@ from test_emulator_ranking import (  # noqa: F401
     test_top_k_and_log_sum_exp,
 )
 
-FUZZY = "the RTL has no fuzzy top-k yet"
-rtl = on_the_rtl(
-    test_emulator_ranking,
-    {
-        "test_fuzzy": FUZZY,
-        "test_fuzzy_needs_blocks_and_survivors": FUZZY,
-    },
-)
+rtl = on_the_rtl(test_emulator_ranking)

@@ -4,8 +4,7 @@ module command_check
   import gharial_pkg::*;
   import host_pkg::*;
 #(
-    parameter int unsigned MaxEntries = gharial_config_pkg::MaxEntries,
-    parameter bit Fuzzy = 1'b0  // DECODE with fuzzy top-k is there
+    parameter int unsigned MaxEntries = gharial_config_pkg::MaxEntries
 ) (
     input  logic               clk_i,
     input  descriptor_t        descriptor_i,
@@ -44,7 +43,7 @@ module command_check
     if (operation == CmdGreedy) bad_6 = k == '0;
     if (decodes) begin
       bad_6 = named > 6'd4 || !(mode == ModeAll || (mode == ModeTopK && k != '0 && 32'(k) <= MostK && 16'(k) <= classes_i) ||
-                                (Fuzzy && mode == ModeFuzzy && k != '0 && 32'(k) <= MostK && 13'(k) <= classes_i[15:3] && classes_i[7:0] == '0));
+                                (mode == ModeFuzzy && k != '0 && 32'(k) <= MostK && 13'(k) <= classes_i[15:3] && classes_i[7:0] == '0));
     end
   end
   always_ff @(posedge clk_i) begin

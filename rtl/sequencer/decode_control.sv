@@ -40,6 +40,7 @@ module decode_control
     output logic scan_valid_o,
     input logic scan_ready_i,
     output logic scan_rank_o,
+    output logic scan_fuzzy_o,
     output logic [15:0] scan_temperature_o,
     input logic scan_done_i,
     input logic signed [31:0] lse_i,
@@ -75,6 +76,7 @@ module decode_control
   } state_e;
 
   localparam logic [1:0] ModeTopK = 2'd0;
+  localparam logic [1:0] ModeFuzzy = 2'd1;
 
   state_e state_q;
   entry_t entry_q;
@@ -120,7 +122,8 @@ module decode_control
   logic [31:0] token_data, result_data;
   assign scan_valid_o = scan_wanted_q && !token_busy;
   assign scan_taken = scan_valid_o && scan_ready_i;
-  assign scan_rank_o = !greedy && entry_q.mode == ModeTopK;
+  assign scan_fuzzy_o = !greedy && entry_q.mode == ModeFuzzy;
+  assign scan_rank_o = !greedy && (entry_q.mode == ModeTopK || entry_q.mode == ModeFuzzy);
   assign scan_temperature_o = entry_q.temperature;
   assign token_start = scan_taken && greedy;
 

@@ -17,7 +17,7 @@ module decode_result
     input  logic signed [15:0] rank_logit_i,
     output logic               class_re_o,
     output logic        [15:0] class_o,
-    input  logic signed [15:0] class_logit_i, // three clocks after class_re_o
+    input  logic signed [15:0] class_logit_i, // five clocks after class_re_o
 
     output logic        valid_o,
     input  logic        ready_i,
@@ -89,8 +89,8 @@ module decode_result
         if (ready_i) state_q <= Fetch;
       end
       Fetch: begin
-        if (clock_q == 3'd3) low_q <= half_there[0] ? class_logit_i : '0;
-        if (clock_q == 3'd4) begin
+        if (clock_q == 3'd5) low_q <= half_there[0] ? class_logit_i : '0;
+        if (clock_q == 3'd6) begin
           high_q  <= half_there[1] ? class_logit_i : '0;
           state_q <= Pair;
         end

@@ -166,7 +166,7 @@ module engine
   vec_job_t vec_job;
   aux_job_t aux_job;
   thread_e  retire_thread;
-  logic max_valid, scan_valid, scan_ready, scan_rank, scan_done, rank_pop, class_re;
+  logic max_valid, scan_valid, scan_ready, scan_rank, scan_fuzzy, scan_done, rank_pop, class_re;
   logic [15:0] max_class, scan_temperature, rank_class, class_index;
   logic signed [15:0] max_logit, rank_logit, class_logit;
   logic signed [31:0] lse;
@@ -204,6 +204,7 @@ module engine
       .scan_valid_o(scan_valid),
       .scan_ready_i(scan_ready),
       .scan_rank_o(scan_rank),
+      .scan_fuzzy_o(scan_fuzzy),
       .scan_temperature_o(scan_temperature),
       .scan_done_i(scan_done),
       .lse_i(lse),
@@ -347,6 +348,7 @@ module engine
       .scan_valid_i(scan_valid),
       .scan_ready_o(scan_ready),
       .scan_rank_i(scan_rank),
+      .scan_fuzzy_i(scan_fuzzy),
       .scan_temperature_i(scan_temperature),
       .done_o(scan_done),
       .lse_o(lse),

@@ -34,6 +34,7 @@ module topk_unit
     input  logic               scan_valid_i,
     output logic               scan_ready_o,
     input  logic               scan_rank_i,         // the sorter is wanted too
+    input  logic               scan_fuzzy_i,        // fuzzy top-k: of replaced logits
     input  logic        [15:0] scan_temperature_i,
     output logic               done_o,
     output logic signed [31:0] lse_o,
@@ -44,13 +45,15 @@ module topk_unit
     output logic signed [15:0] rank_logit_o,
     input  logic               class_re_i,
     input  logic        [15:0] class_i,
-    output logic signed [15:0] class_logit_o  // three clocks after class_re_i
+    output logic signed [15:0] class_logit_o  // five clocks after class_re_i
 );
   localparam logic [15:0] FirstWord = 16'd2048;  // sigmoid and tanh lie below
   localparam logic [15:0] EndWord = 16'd2304;
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     Ready,
+    Sift,     // fuzzy: first pass
+    Collect,
     Scan,
     Drain,
     Last
@@ -58,15 +61,18 @@ module topk_unit
 
   state_e state_q;
   logic [15:0] class_q, temperature_q;
-  logic signed [15:0] max_q, logit;
-  logic max_bank, bank_q, rank_q, scanning, taken, terms_busy, finish, finished;
-  logic [2:0] read_valid_q;
-  logic [15:0] read_class_q[3];
+  logic signed [15:0] max_q, logit, logit_q, value_q, floor;
+  logic max_bank, bank_q, rank_q, fuzzy_q, sifting_q, scanning, last, collect, taken, terms_busy, finish, finished;
+  logic survives, summed_q, ranked_q;
+  logic [4:0] read_valid_q;
+  logic [15:0] read_class_q[5];
   logic signed [41:0] sum;
 
   assign scan_ready_o = state_q == Ready;
   assign taken = scan_valid_i && scan_ready_o;
-  assign scanning = state_q == Scan;
+  assign scanning = state_q == Sift || state_q == Scan;
+  assign last = class_q + 16'd1 == classes_i;
+  assign collect = state_q == Collect && read_valid_q == '0;
   assign done_o = finished;
 
   logit_store #(
@@ -88,29 +94,61 @@ module topk_unit
       .rclass_i(scanning ? class_q : class_i),
       .rlogit_o(logit)
   );
-  assign class_logit_o = logit;
+
+  logic signed [15:0] lane[1];
+  assign lane[0] = logit;
+
+  fuzzy_survivors #(
+      .RankLanes (1),
+      .MaxClasses(MaxClasses)
+  ) u_survivors (
+      .clk_i,
+      .rst_i,
+      .clear_i(taken),
+      .valid_i(read_valid_q[2] && sifting_q),
+      .chunk_i(read_class_q[2]),
+      .logit_i(lane),
+      .collect_i(collect),
+      .floor_o(floor),
+      .re_i(scanning || class_re_i),
+      .rchunk_i(scanning ? class_q : class_i),
+      .survives_o(survives)
+  );
+
+  // The logits that count.
+  always_ff @(posedge clk_i) begin
+    logit_q  <= logit;
+    value_q  <= (fuzzy_q && !survives) ? floor : logit_q;
+    summed_q <= read_valid_q[3] && !sifting_q;
+    ranked_q <= read_valid_q[3] && !sifting_q && rank_q && (!fuzzy_q || survives);
+  end
+  assign class_logit_o = value_q;
 
   always_ff @(posedge clk_i) begin
     read_class_q[0] <= class_q;
-    read_class_q[1] <= read_class_q[0];
-    read_class_q[2] <= read_class_q[1];
+    for (int i = 1; i < 5; i++) read_class_q[i] <= read_class_q[i-1];
     if (taken) begin
       bank_q <= max_bank;
       max_q <= max_logit_o;
       rank_q <= scan_rank_i;
+      fuzzy_q <= scan_fuzzy_i;
+      sifting_q <= scan_fuzzy_i;
       temperature_q <= scan_temperature_i;
       class_q <= '0;
     end else if (scanning) begin
-      class_q <= class_q + 16'd1;
+      class_q <= last ? '0 : class_q + 16'd1;
     end
+    if (collect) sifting_q <= 1'b0;
     if (rst_i) begin
       state_q <= Ready;
       read_valid_q <= '0;
     end else begin
-      read_valid_q <= {read_valid_q[1:0], scanning};
+      read_valid_q <= {read_valid_q[3:0], scanning};
       unique case (state_q)
-        Ready: if (scan_valid_i) state_q <= Scan;
-        Scan: if (class_q + 16'd1 == classes_i) state_q <= Drain;
+        Ready: if (scan_valid_i) state_q <= scan_fuzzy_i ? Sift : Scan;
+        Sift: if (last) state_q <= Collect;
+        Collect: if (collect) state_q <= Scan;
+        Scan: if (last) state_q <= Drain;
         Drain: if (finish) state_q <= Last;
         default: if (finished) state_q <= Ready;
       endcase
@@ -123,9 +161,9 @@ module topk_unit
   ) u_sorter (
       .clk_i,
       .clear_i(taken),
-      .valid_i(read_valid_q[2] && rank_q),
-      .class_i(read_class_q[2]),
-      .logit_i(logit),
+      .valid_i(ranked_q),
+      .class_i(read_class_q[4]),
+      .logit_i(value_q),
       .pop_i  (rank_pop_i),
       .class_o(rank_class_o),
       .logit_o(rank_logit_o)
@@ -141,8 +179,8 @@ module topk_unit
       .clk_i,
       .rst_i,
       .clear_i(taken),
-      .valid_i(read_valid_q[2]),
-      .logit_i(logit),
+      .valid_i(summed_q),
+      .logit_i(value_q),
       .max_i(max_q),
       .temperature_i(temperature_q),
       .logit_bits_i,

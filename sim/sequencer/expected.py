@@ -33,6 +33,7 @@ class Scan:
 
     joint: Joint
     rank: int
+    fuzzy: int
     temperature: int
 
 
@@ -92,7 +93,7 @@ def draw(rng: np.random.Generator, number: int) -> dict[str, int]:
     if f["operation"] == GREEDY:
         f |= {"start": f["enc_reset"]}
     f |= {"k": int(rng.integers(1, 5 if f["operation"] == GREEDY else PLACES + 1))}
-    f |= {"mode": int(rng.choice([TOP_K, ALL])), "named": int(rng.integers(5))}
+    f |= {"mode": int(rng.choice([TOP_K, FUZZY, ALL])), "named": int(rng.integers(5))}
     f |= {"named_class": int.from_bytes(rng.integers(0, 36, 4).astype("<u2").tobytes(), "little")}
     return f | {"temperature": int(rng.integers(1 << 16))}
 
@@ -169,13 +170,13 @@ class Script:
             joint = self._joint()
             e.joints.append(joint)
             if not greedy:
-                e.scans.append(Scan(joint, int(f["mode"] == TOP_K), f["temperature"]))
+                e.scans.append(Scan(joint, int(f["mode"] != ALL), int(f["mode"] == FUZZY), f["temperature"]))
                 e.results += self._result(f, joint)
                 return
             if joint.best == h["blank"]:
                 return
             e.tokens += 1
-            e.scans.append(Scan(joint, 0, f["temperature"]))
+            e.scans.append(Scan(joint, 0, 0, f["temperature"]))
             at = f["result"] + 8 * e.tokens
             e.results += [(at, joint.best << 16 | joint.logit & 0xFFFF), (at + 4, joint.lse & 0xFFFFFFFF)]
             token = joint.best

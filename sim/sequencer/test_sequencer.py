@@ -23,7 +23,7 @@ from sim.sequencer.program import D, E, Job, Program, Run
 
 IN_FLIGHT = 4  # MATVECs of a thread
 PATIENCE = 20_000  # clocks without a sign of life
-LOGITS_LATE = 3  # clocks from class_re_o
+LOGITS_LATE = 5  # clocks from class_re_o
 STATE_POSTS = [(Opcode.MATVEC, post) for post in (Post.CELL, Post.I16, Post.I8)]
 KINDS: dict[str, list[tuple[Any, ...]]] = {
     "predict": [*STATE_POSTS, (Opcode.LOOKUP,)],
@@ -248,13 +248,14 @@ class Bench:
 
     def _asked_for(self, latest: Joint | None) -> Scan:
         """A scan is taken: of the joint whose maximum came last, which is the one that it is wanted of."""
-        found = int(self.dut.scan_rank_o.value), int(self.dut.scan_temperature_o.value)
+        dut = self.dut
+        found = tuple(int(p.value) for p in (dut.scan_rank_o, dut.scan_fuzzy_o, dut.scan_temperature_o))
         while self.scans and self.scans[0].joint is not latest and self._failed(self.scans[0]):
             self.scans.popleft()  # an entry that failed meanwhile
         assert self.scans, "a scan too many"
         scan = self.scans.popleft()
         assert scan.joint is latest, "a scan of another joint"
-        assert found == (scan.rank, scan.temperature)
+        assert found == (scan.rank, scan.fuzzy, scan.temperature)
         return scan
 
     def _failed(self, scan: Scan) -> bool:

@@ -163,9 +163,7 @@ module batch_front
   end
 
   logic [1:0] look_q;  // clocks for the check
-  command_check #(
-      .Fuzzy(1'b1)
-  ) u_check (
+  command_check u_check (
       .clk_i,
       .descriptor_i(descriptor_q),
       .crc_i(~crc_q),

@@ -30,10 +30,11 @@ module fuzzy_survivors #(
   localparam int unsigned GroupW = $clog2(Groups);
   localparam int unsigned Blocks = (MaxClasses + BlockLanes * Vectors - 1) / (BlockLanes * Vectors);
   localparam int unsigned AddrW = $clog2(Blocks * Groups);
+  localparam int unsigned MostDistributed = 64;  // words of a memory that is none of block RAM
   localparam logic signed [15:0] Most = 16'sh7FFF;
 
-  if (RankLanes < 2 || Groups == 0 || BlockLanes != RankLanes << GroupW || Blocks * Groups < 2) begin : gen_check
-    $error("%m: RankLanes must be a power of two in 2..32, and more than a chunk for all survivors");
+  if (Groups == 0 || BlockLanes != RankLanes << GroupW || Blocks * Groups < 2) begin : gen_check
+    $error("%m: RankLanes must be a power of two in 1..32, and more than a chunk for all survivors");
   end
 
   // Of a chunk: its vector, and the place of its lanes, those of all blocks in a row.
@@ -52,34 +53,47 @@ module fuzzy_survivors #(
   } lanes_t;
 
   lanes_t so_far, updated;
+  logic valid_q;
+  logic [15:0] chunk_q;
+  logic signed [15:0] logit_q[RankLanes];
   logic [VectorW-1:0] vector;
   logic ends;  // of the block
-  assign vector = vector_of(chunk_i);
+  assign vector = vector_of(chunk_q);
   assign ends   = vector == VectorW'(Vectors - 1);
 
+  always_ff @(posedge clk_i) begin
+    valid_q <= valid_i && !rst_i;
+    chunk_q <= chunk_i;
+    for (int lane = 0; lane < int'(RankLanes); lane++) logit_q[lane] <= logit_i[lane];
+  end
+
+  // The same lanes come again after all others at the earliest: what was written is there.
   if (Groups > 1) begin : gen_groups
+    lanes_t read, read_q;
     lut_ram #(
         .Width($bits(lanes_t)),
         .Words(Groups)
     ) u_best (
         .clk_i,
-        .we_i(valid_i),
-        .waddr_i(chunk_i[GroupW-1:0]),
+        .we_i(valid_q),
+        .waddr_i(chunk_q[GroupW-1:0]),
         .wdata_i(updated),
         .raddr_i(chunk_i[GroupW-1:0]),
-        .rdata_o(so_far)
+        .rdata_o(read)
     );
+    always_ff @(posedge clk_i) read_q <= read;
+    assign so_far = read_q;
   end else begin : gen_group
     lanes_t best_q;
-    always_ff @(posedge clk_i) if (valid_i) best_q <= updated;
+    always_ff @(posedge clk_i) if (valid_q) best_q <= updated;
     assign so_far = best_q;
   end
 
   always_comb begin
     updated = so_far;
     for (int lane = 0; lane < int'(RankLanes); lane++) begin
-      if (vector == '0 || logit_i[lane] > signed'(so_far.logit[lane])) begin
-        updated.logit[lane]  = logit_i[lane];
+      if (vector == '0 || logit_q[lane] > signed'(so_far.logit[lane])) begin
+        updated.logit[lane]  = logit_q[lane];
         updated.vector[lane] = vector;
       end
     end
@@ -92,9 +106,9 @@ module fuzzy_survivors #(
   logic signed [15:0] least_q[RankLanes];
 
   always_ff @(posedge clk_i) begin
-    done_q <= valid_i && ends && !rst_i;
+    done_q <= valid_q && ends && !rst_i;
     done_lanes_q <= updated;
-    done_place_q <= place_of(chunk_i);
+    done_place_q <= place_of(chunk_q);
     for (int lane = 0; lane < int'(RankLanes); lane++) begin
       if (clear_i) least_q[lane] <= Most;
       else if (collect_i) least_q[lane] <= least_q[(lane+1)%int'(RankLanes)];
@@ -110,18 +124,37 @@ module fuzzy_survivors #(
   logic [VectorW-1:0] rvector_q[3];
   logic [RankLanes-1:0][VectorW-1:0] winner;
 
-  ram_1r1w #(
-      .Width(RankLanes * VectorW),
-      .Words(Blocks * Groups)
-  ) u_winners (
-      .clk_i,
-      .we_i(done_q),
-      .waddr_i(AddrW'(done_place_q)),
-      .wdata_i(done_lanes_q.vector),
-      .re_i(re_q),
-      .raddr_i(AddrW'(rplace_q)),
-      .rdata_o(winner)
-  );
+  if (Blocks * Groups > MostDistributed) begin : gen_block
+    ram_1r1w #(
+        .Width(RankLanes * VectorW),
+        .Words(Blocks * Groups)
+    ) u_winners (
+        .clk_i,
+        .we_i(done_q),
+        .waddr_i(AddrW'(done_place_q)),
+        .wdata_i(done_lanes_q.vector),
+        .re_i(re_q),
+        .raddr_i(AddrW'(rplace_q)),
+        .rdata_o(winner)
+    );
+  end else begin : gen_distributed
+    logic [RankLanes-1:0][VectorW-1:0] read, read_q;
+    lut_ram #(
+        .Width(RankLanes * VectorW),
+        .Words(Blocks * Groups)
+    ) u_winners (
+        .clk_i,
+        .we_i(done_q),
+        .waddr_i(AddrW'(done_place_q)),
+        .wdata_i(done_lanes_q.vector),
+        .raddr_i(AddrW'(rplace_q)),
+        .rdata_o(read)
+    );
+    always_ff @(posedge clk_i) begin
+      if (re_q) read_q <= read;
+      winner <= read_q;
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     re_q <= re_i;
