@@ -15,6 +15,7 @@ import numpy as np
 from cocotb.triggers import ClockCycles, Lock, RisingEdge
 
 from gharial.isa.commands import Operation
+from gharial.isa.faults import Fault, Unit
 from sim.common.axi import AxiMemory
 from sim.common.streams import Source
 from sim.sequencer.packing import Fields, pack, unpack
@@ -83,6 +84,7 @@ class Engine:
     ) -> None:
         self.dut, self.rng, self.memory, self.orders, self.slow = dut, rng, memory, orders, slow
         self.stuck = False  # works are taken, nothing ends
+        self.reads = 0.3  # how often features are read
         self.busy = 0
         self.told: list[tuple[Slot, bool]] = []  # slots that were blank when they were taken
         self._begin()
@@ -162,8 +164,10 @@ class Engine:
                 for number in numbers:
                     words = await self._entry((work["first"] + number) & 0xFFFF)
                     assert words == orders.entries[number], (number, words, orders.entries[number])
-                    if work["operation"] != Operation.DECODE and self.chance(0.3):
-                        await self._read_features(work, words)
+                    if work["operation"] != Operation.DECODE and self.chance(self.reads):
+                        error = await self._read_features(work, words)
+                        if error is not None and orders.fault is None:
+                            orders.fault = (Fault.BUS_READ, Unit.MEMORY, error, number)
                     for slot, image in orders.stores[number]:
                         while (await self._ask(LOOK, slot))[1]:
                             await ClockCycles(self.dut.clk_i, int(self.rng.integers(1, 40)))
@@ -252,7 +256,8 @@ class Engine:
             told = int(dut.slot_o.value)
         return bool(told & 2), bool(told & 1)
 
-    async def _read_features(self, work: dict[str, int], words: list[int]) -> None:
+    async def _read_features(self, work: dict[str, int], words: list[int]) -> int | None:
+        """Some of them; the address of an error response."""
         dut, edge = self.dut, RisingEdge(self.dut.clk_i)
         count = int(self.rng.integers(1, 9))
         address = work["features"] + words[1]
@@ -266,6 +271,9 @@ class Engine:
                 await edge
                 if dut.data_valid_o.value and ready:
                     found.append(int(dut.data_o.value))
-                assert not dut.data_error_o.value
+                if dut.data_error_o.value:
+                    dut.data_ready_i.value = 0
+                    return int(dut.data_error_addr_o.value)
             dut.data_ready_i.value = 0
         assert found == wanted
+        return None

@@ -58,7 +58,7 @@ class Host:
         self.memory = AxiMemory(dut, rng, bytearray(bench.config().window_bytes))
         self.lite = AxiLiteHost(dut, "s_axil")
         self.header = HEADER.unpack(np.frombuffer(program.sections["code"], "<u4", HEADER.words))
-        self.serial = 0
+        self.serial = self.results = 0  # results: words that a command writes at least
         self._orders: dict[int, Orders] = {}
         self.engine = Engine(dut, rng, self.memory, lambda number: self._orders[number])
         self.contents: Contents = {}
@@ -185,7 +185,10 @@ class Host:
         """What the command does to slots and memory."""
         f, good = posted.fields, posted.wanted["status"] == 0
         operation, at = f["operation"], f["entry_lo"]
-        listed = [self.memory.words(at + 16 * n, 4) for n in range(f["entries"])] if good or doomed else []
+        # The block may begin a command that is refused here: it has not seen an older one fail.
+        count = f["entries"] if f["entries"] <= bench.config().max_entries and not f["entry_hi"] else 0
+        known = at + 16 * count <= len(self.memory.mem)
+        listed = [self.memory.words(at + 16 * n, 4) for n in range(count)] if known else []
         if operation in STREAMS:
             draw = lambda slot: self.rng.bytes(self.slot_bytes(slot[0]))  # noqa: E731
             stores = [[(slot, draw(slot)) for slot in destinations(operation, words)] for words in listed]
@@ -193,8 +196,8 @@ class Host:
             if doomed:
                 code = tuple(posted.wanted[key] for key in ("status", "unit", "detail", "entry"))
                 orders.fault = code  # type: ignore[assignment]
-            elif operation != Operation.ENCODE and listed and not damaged:
-                count = int(self.rng.integers(0, 5))
+            elif good and operation != Operation.ENCODE and listed and not damaged:
+                count = int(self.rng.integers(self.results, 5))
                 orders.results = [(f["result_lo"] + 4 * n, int(self.rng.integers(1 << 32))) for n in range(count)]
             posted.results = orders.results
             self._orders[self.serial] = orders

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command block: random commands, good and bad, several on their way, beside the reference device; programs; resets."""
+"""Command block: random commands, good and bad, several on their way, beside the reference device; resets."""
 
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
-from gharial.devices.emulator import open_emulator
 from gharial.isa import _registers as reg
 from gharial.isa.commands import (
     DECODE_ENTRY,
@@ -24,11 +24,10 @@ from gharial.isa.commands import (
     decode_result_bytes,
     greedy_result_bytes,
 )
-from gharial.isa.header import HEADER, ProgramSpace
 from sim.batch.commands.engine import Slot
-from sim.batch.commands.host import EMBEDDING, FAR, MOVES, STATE, STREAMS, WEIGHTS, Host
+from sim.batch.commands.host import FAR, MOVES, STREAMS, Host
 from sim.common import bench
-from sim.common.programs import lively
+from sim.common.programs import SMALL, compiled, lively
 from sim.reference import ReferenceDevice
 
 ENCODERS, PREDICTIONS = 8, 10  # that are used, so that commands meet
@@ -39,10 +38,10 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-async def begin(dut: Any, test: str, twin: Any = None) -> Host:
-    """The block with a program, beside the reference device."""
+async def begin(dut: Any, test: str, twin: Any = None, classes: int = 0) -> Host:
+    """The block with a program, of so many classes, beside the reference device or another twin."""
     await bench.start(dut)
-    program = lively("tiny-batch")
+    program = compiled(5, "tiny-batch", replace(SMALL, classes=classes), 2.0) if classes else lively("tiny-batch")
     host = Host(dut, bench.rng(test), twin or ReferenceDevice(bench.config(), program.manifest), program)
     await host.setup()
     await host.load()
@@ -213,7 +212,7 @@ async def random_commands(dut: Any) -> None:
     """Completions, results and slots of the reference device, whenever the block begins and the engine ends."""
     host = await begin(dut, "random_commands")
     commands = Commands(host)
-    for batch in range(6 if bench.short() else 60):
+    for batch in range(4 if bench.short() else 60):
         host.pace()
         for _ in range(int(host.rng.integers(1, 16))):
             commands.command()
@@ -225,7 +224,7 @@ async def random_commands(dut: Any) -> None:
             host.pace("free")
             await compare(host)
     print(f"outcomes: {commands.outcomes}")
-    assert commands.outcomes[0] > (20 if bench.short() else 200)
+    assert commands.outcomes[0] > (8 if bench.short() else 200)
     assert any(blank for _, blank in host.engine.told) or bench.short()
 
 
@@ -235,7 +234,7 @@ async def soft_resets(dut: Any) -> None:
     host = await begin(dut, "soft_resets")
     commands = Commands(host)
     freed = 0
-    for _ in range(4 if bench.short() else 60):
+    for _ in range(2 if bench.short() else 60):
         host.pace("free")
         for prediction, count in ((False, ENCODERS), (True, PREDICTIONS)):
             for number in range(count):
@@ -270,17 +269,17 @@ async def soft_resets(dut: Any) -> None:
         for prediction, count in ((False, ENCODERS), (True, PREDICTIONS)):
             listed = b"".join(SLOT_ENTRY.pack(slot=n).tobytes() for n in range(count))
             await host.do(Operation.FREE, listed, flags=int(prediction))
-    assert freed
+    assert freed or bench.short()
 
 
 @cocotb.test()
 async def engine_faults(dut: Any) -> None:
     """Commands that fail late, while others that need their slots have been accepted: those fail as well."""
-    host = await begin(dut, "engine_faults")
+    host = await begin(dut, "engine_faults", classes=256)
     commands = Commands(host)
     commands.bad_features = 0.0
     statuses: list[int] = []
-    for _ in range(6 if bench.short() else 80):
+    for _ in range(3 if bench.short() else 80):
         host.pace()
         commands.uncertain = set()
         for prediction, count in ((False, ENCODERS), (True, PREDICTIONS)):
@@ -296,69 +295,43 @@ async def engine_faults(dut: Any) -> None:
         statuses += [posted.wanted["status"] for posted in host.pending]
         await host.flush()
         await compare(host, commands.uncertain)
-    assert 6 in statuses and (3 in statuses or bench.short())
+    assert bench.short() or {3, 6} <= set(statuses)
 
 
 @cocotb.test()
-async def programs(dut: Any) -> None:
-    """LOAD and START: what is refused, and the program that is left; all slots are free behind a START."""
-    host = await begin(dut, "programs", open_emulator(bench.config()))
-    rng, config, sections = host.rng, bench.config(), host.program.sections
-    end = config.window_bytes
-    good = host.places()
-    for fields in (
-        {"entry_lo": EMBEDDING + 64}, {"feature_lo": WEIGHTS - 64}, {"result_lo": STATE + 4}, {"result_lo": STATE + 32},
-        {"result_lo": end}, {"result_lo": end - 4096}, {"result_hi": 1}, {"feature_hi": 1}, {"entry_hi": 1},
-        {"result_lo": 0xFFFFFFC0, "result_hi": 0xFFFFFFFF}, {"result_lo": end - 64},
-    ):  # fmt: skip
-        done = await host.do(Operation.START, **(good | fields))
-        assert done["status"] == 5, fields
-    assert await host.read(reg.STATUS) == 9
-    listed = SLOT_ENTRY.pack(slot=3).tobytes()
-    await host.do(Operation.RESET, listed)
-    assert (await host.do(Operation.START, **good))["status"] == 0
-    assert (await host.do(Operation.SAVE, listed))["status"] == 3
-    for space in ProgramSpace:
-        image = sections[space.name.lower()]
-        base = {1: WEIGHTS, 5: EMBEDDING}.get(space)
-        flags = 0 if base is None else int(Flag.IN_PLACE)
-        assert (await host.chunk(space, 0, image, base or 4096, flags ^ Flag.IN_PLACE))["detail"] == 0
-        if base is None:
-            continue
-        # In pieces; a damaged one is not counted; one that lies elsewhere makes a START impossible.
-        cut = len(image) // 8 * 4
-        assert (await host.chunk(space, 0, image[:cut], base, flags))["status"] == 0
-        assert (await host.chunk(space, cut, image[cut:], base + cut, flags, body_crc=1))["status"] == 6
-        assert (await host.do(Operation.START, **good))["detail"] == 4 + space
-        assert (await host.chunk(space, cut, image[cut:], base + cut, flags))["status"] == 0
-        assert (await host.do(Operation.START, **good))["status"] == 0
-        assert (await host.chunk(space, 0, image[:cut], base, flags))["status"] == 0
-        moved = host.place(image[cut:])
-        assert (await host.chunk(space, cut, image[cut:], moved, flags))["status"] == 0
-        assert (await host.do(Operation.START, **good))["status"] == 5
-        assert (await host.chunk(space, 0, image, base, flags))["status"] == 0
-        assert (await host.do(Operation.START, **good))["status"] == 0
-    words = np.frombuffer(sections["code"], "<u4")
-    for change in [*limits(config), *(None for _ in range(10 if bench.short() else 200))]:
-        header = dict(host.header)
-        if change is None:
-            for key in rng.choice([k for k in HEADER.fields if k not in ("magic", "crc")], int(rng.integers(1, 3))):
-                header[str(key)] = int(rng.integers(1 << min(HEADER.fields[str(key)].width, int(rng.integers(1, 33)))))
-        else:
-            header |= change
-        changed = words.copy()
-        changed[:64] = HEADER.pack(**header)
-        changed[63] = zlib.crc32(changed[:63].tobytes())
-        host.place(changed.tobytes(), 4096)
-        await host.chunk(0, 0, changed.tobytes(), 4096, 0)
-        done = await host.do(Operation.START, **good)
-        assert change is None or done["status"] == 8, (change, done)
-        for register in (reg.STATUS, reg.PROGRAM_ID, reg.ENC_SLOTS, reg.PRED_SLOTS):
-            assert await host.read(register) == host.twin.read_register(register.offset), (register.name, change)
+async def lost_slots(dut: Any) -> None:
+    """All are accepted before the oldest fails: who needs one of its slots fails at that entry, who begins one anew
+    does not, and whoever goes on with that does not either."""
+    host = await begin(dut, "lost_slots")
+    host.pace("free")
+    width, full = host.header["feature_bytes"], host.header["vectors"]
+    data = bytes(width * full)
+    step = {"vectors": full, "offset": host.place(data), "crc": zlib.crc32(data)}
 
+    def greedy(*entries: dict[str, int], record: Any = GREEDY_ENTRY) -> bytes:
+        return b"".join(record.pack(**(step | entry)).tobytes() for entry in entries)
 
-def limits(config: Any) -> list[dict[str, int]]:
-    """Slots that are larger than a seat, and a bank of joint_enc that is."""
-    found = [{f"{kind}_{part}_units": getattr(config, f"{kind}_{part}_units") + 1}
-             for kind in ("enc", "pred") for part in ("a", "c")]  # fmt: skip
-    return [*found, {"joint_enc_units": config.pred_c_units + 1, "enc_c_units": config.enc_c_units}]
+    for turn in range(1 if bench.short() else 5):
+        for prediction, count in ((False, ENCODERS), (True, PREDICTIONS)):
+            listed = b"".join(SLOT_ENTRY.pack(slot=n).tobytes() for n in range(count))
+            await host.do(Operation.RESET, listed, flags=int(prediction))
+        step["offset"] = host.place(data)
+        host.engine.stuck = True
+        failing = greedy({"slot": 0, "prediction": 0}, {"slot": 1, "prediction": 1})
+        told = greedy({"slot": 0, "prediction": 0}, {"slot": 1, "prediction": 1, "crc": 1})
+        result = {"k": 1, "stride": 32, "result_lo": host.room(64)}
+        host.post(Operation.GREEDY, failing, told, flags=int(Flag.CHECKED), **result)
+        host.post(Operation.ENCODE, greedy({"slot": 7, "reset": 1}, {"slot": 0}, record=ENCODE_ENTRY))
+        host.post(Operation.ENCODE, greedy({"slot": 1, "reset": 1}, record=ENCODE_ENTRY))
+        host.post(Operation.NOP)
+        lost = DECODE_ENTRY.pack(slot=2, kind=Kind.TOKEN, source=1, destination=9).tobytes()
+        host.post(Operation.DECODE, lost, **result)
+        host.post(Operation.GREEDY, greedy({"slot": 1, "prediction": 5}), **result)
+        host.post(Operation.DECODE, DECODE_ENTRY.pack(slot=0, kind=Kind.START, destination=6).tobytes(), **result)
+        wanted = [(posted.wanted["status"], posted.wanted["entry"]) for posted in host.pending]
+        assert wanted == [(6, 1), (3, 1), (0, 0), (0, 0), (3, 0), (0, 0), (3, 0)]
+        await host.ring()
+        await ClockCycles(dut.clk_i, 3000 + 500 * turn)
+        host.engine.stuck = False
+        await host.flush()
+        await compare(host, {(False, 7), (True, 9), (True, 6)})
