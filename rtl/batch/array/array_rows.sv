@@ -35,9 +35,7 @@ module array_rows #(
   // Multipliers take five clocks, adders one a level: of these the generic model needs two.
   localparam int unsigned Stages = 4 + $clog2(Cols);
 
-  typedef logic signed [SumW-1:0] sums_t[Rows];
-
-  // A function that is called, and rows that are gone through in a loop: a simulator that unrolled them all would take minutes to compile.
+  // A function that is called, rows that are gone through in a loop, sums of all rows in one vector: a simulator that unrolled them would take minutes to compile.
   function automatic logic signed [SumW-1:0] dot(input logic [8*Cols-1:0] weights, input logic [8*Cols-1:0] acts);
     // verilator no_inline_task
     logic signed [31:0] sum;
@@ -53,7 +51,7 @@ module array_rows #(
   (* keep *) logic load_q;
   logic [8*Cols-1:0] weights_q[Rows];
   (* keep *) logic [8*Cols-1:0] acts_q;
-  sums_t dots, dots_q[Stages];
+  logic [32*Rows-1:0] dots, dots_q[Stages];
 
   always_ff @(posedge clk_i) begin
     load_q <= load_i;
@@ -61,7 +59,7 @@ module array_rows #(
     acts_q <= acts_i;
   end
   always_comb begin
-    for (int r = 0; r < int'(Rows); r++) dots[r] = dot(weights_q[r], acts_q);
+    for (int r = 0; r < int'(Rows); r++) dots[32*r+:32] = 32'(dot(weights_q[r], acts_q));
   end
   always_ff @(posedge clk_i) begin
     dots_q[0] <= dots;
@@ -98,7 +96,7 @@ module array_rows #(
   );
   always_ff @(posedge clk_i) held_q <= next_first_q ? '0 : bypass ? total : stored;
   always_comb begin
-    for (int r = 0; r < int'(Rows); r++) total[32*r+:32] = held_q[32*r+:32] + 32'(dots_q[Stages-1][r]);
+    for (int r = 0; r < int'(Rows); r++) total[32*r+:32] = held_q[32*r+:32] + dots_q[Stages-1][32*r+:32];
   end
 
   lut_ram #(

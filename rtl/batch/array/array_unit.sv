@@ -118,6 +118,13 @@ module array_unit
   logic read;
   logic [32*Rows-1:0] rsums;
   for (genvar g = 0; g < Groups; g++) begin : gen_group
+    logic [8*Cols-1:0] tile[GroupRows];
+    if (Groups == 1) begin : gen_whole
+      assign tile = tile_i;
+    end else begin : gen_part
+      assign tile = tile_i[g*GroupRows:(g+1)*GroupRows-1];
+    end
+
     array_rows #(
         .Rows(GroupRows),
         .Cols(Cols),
@@ -127,7 +134,7 @@ module array_unit
     ) u_rows (
         .clk_i,
         .load_i      (due_q[0].valid && due_q[0].take),
-        .tile_i      (tile_i[g*GroupRows:(g+1)*GroupRows-1]),
+        .tile_i      (tile),
         .acts_i      (act_data_i),
         .step_i      (due_q[Delay-3].valid),
         .step_first_i(due_q[Delay-3].first),

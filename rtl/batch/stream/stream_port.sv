@@ -20,9 +20,9 @@ module stream_port #(
     input  logic [63:0] base_i,
 
     // A tile's slice: two clocks after both were high, it is on slice_o.
-    output logic                   done_o,
-    input  logic                   take_i,
-    output logic [8*PortBytes-1:0] slice_o[SliceBeats],
+    output logic                              done_o,
+    input  logic                              take_i,
+    output logic [8*PortBytes*SliceBeats-1:0] slice_o,
 
     // Faults and reset.
     input  logic              flush_i,        // forget everything; what comes is dropped
@@ -138,7 +138,7 @@ module stream_port #(
     else if (take_i) done_q <= 1'b0;
     move_q[0] <= '{valid: pop, place: place_q};
     move_q[1] <= move_q[0];
-    if (move_q[1].valid) slice_o[move_q[1].place] <= beat;
+    if (move_q[1].valid) slice_o[8*PortBytes*32'(move_q[1].place)+:8*PortBytes] <= beat;
     if (rst_i || flush_i) begin
       write_q <= '0;
       read_q <= '0;

@@ -118,7 +118,6 @@ module weight_stream #(
   logic [ TileW-1:0] port_error_tile [Ports];
   logic [BurstW-1:0] port_error_burst[Ports];
   for (genvar p = 0; p < Ports; p++) begin : gen_port
-    logic [ 8*PortBytes-1:0] beats [SliceBeats];
     logic [8*SliceBytes-1:0] slice;
 
     stream_port #(
@@ -135,7 +134,7 @@ module weight_stream #(
         .base_i,
         .done_o         (port_done[p]),
         .take_i         (take),
-        .slice_o        (beats),
+        .slice_o        (slice),
         .flush_i        (flush),
         .idle_o         (port_idle[p]),
         .error_o        (port_error[p]),
@@ -153,9 +152,6 @@ module weight_stream #(
 
     assign m_axi_arlen_o[p]  = 8'(BurstBeats - 1);
     assign m_axi_rready_o[p] = 1'b1;  // there is room for all that was asked for
-    for (genvar b = 0; b < SliceBeats; b++) begin : gen_beat
-      assign slice[8*PortBytes*b+:8*PortBytes] = beats[b];
-    end
     for (genvar r = 0; r < PortRows; r++) begin : gen_row
       assign tile_o[p*PortRows+r] = slice[8*Cols*r+:8*Cols];
     end
