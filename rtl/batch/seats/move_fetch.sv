@@ -138,7 +138,7 @@ module move_fetch
   // Beats that wait; each with whether it failed.
   logic beat_valid, beat_taken, beat_room, beat_failed;
   logic [8*PortBytes-1:0] beat;
-  assign m_axi_rready_o = beat_room || hold_i;
+  assign m_axi_rready_o = beat_room;  // also while held: what is there goes on to the seats, what comes does not
   small_fifo #(
       .Width(8 * PortBytes + 1),
       .Depth(Beats)

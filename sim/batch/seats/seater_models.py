@@ -35,6 +35,7 @@ from .wide_memory import Pace, WideMemory
 
 CHECKSUM, HOST = 6, 1
 WORKS = 8
+PATIENCE = 60_000  # clocks in which something must come of what is waited for
 
 
 class Bench:
@@ -44,7 +45,7 @@ class Bench:
         slots: what they hold.
         ends: of each command that has ended: fault, unit, detail, entry.
         loose: bus errors may hit any batch: what seats hold then is not looked at.
-        run_clocks: what a thread takes for a batch at least, beside its looking; default: at random.
+        run_clocks: what each thread takes for a batch at least, beside its looking.
         waits: of each thread: clocks from the end of a batch, or the start, until the next one could run.
     """
 
@@ -61,7 +62,7 @@ class Bench:
         self.works: dict[int, Command] = {}
         self.bad_features: set[int] = set()
         self.loose = False
-        self.run_clocks: int | None = None
+        self.run_clocks = 0, 0
         self.waits: tuple[list[int], list[int]] = [], []
         self._counts: dict[int, list[int]] = {}
         self._faults: dict[int, tuple[int, int, int, int]] = {}
@@ -93,7 +94,9 @@ class Bench:
 
     async def give(self, command: Command) -> None:
         """Hand a command over, when a name is free."""
-        while len(self.works) == WORKS:
+        for _ in range(PATIENCE):
+            if len(self.works) < WORKS:
+                break
             await self._edge
         name = next(n for n in range(WORKS) if n not in self.works)
         self.works[name] = command
@@ -113,13 +116,15 @@ class Bench:
         self.dut.work_i.value = pack(at.WORK, values | command.fields)
         self.dut.work_valid_i.value = 1
         await self._edge
-        while not self.dut.work_ready_o.value:
+        for _ in range(PATIENCE):
+            if self.dut.work_ready_o.value:
+                break
             await self._edge
         self.dut.work_valid_i.value = 0
 
-    async def drain(self, limit: int = 60_000) -> None:
+    async def drain(self) -> None:
         """Wait until all commands have ended."""
-        for _ in range(limit):
+        for _ in range(PATIENCE):
             if not self.works and self.dut.seater_idle_o.value:
                 return
             await self._edge
@@ -304,8 +309,8 @@ class Bench:
             else:
                 await self._encode_seat(command, entry, side, seat)
         await self._pause(int(self.rng.choice([3, 300])))
-        if self.run_clocks:
-            await ClockCycles(dut.clk_i, self.run_clocks)
+        if self.run_clocks[decode]:
+            await ClockCycles(dut.clk_i, self.run_clocks[decode])
         done = {"side": side, "predictions": predictions, "joints": joints}
         if command.bad_batch == (decode, index // seats):
             done |= {"fault": BAD_OPCODE, "unit": SEQUENCER, "detail": 77}

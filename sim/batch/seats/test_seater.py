@@ -13,7 +13,7 @@ from sim.common import bench
 
 from .seater_models import Bench
 from .seater_program import FEATURES, Command
-from .wide_memory import PACES
+from .wide_memory import PACES, Pace
 
 BUS_READ, BUS_WRITE, MEMORY_UNIT = 10, 11, 5
 
@@ -103,7 +103,7 @@ async def bus_errors(dut: Any) -> None:
 async def sides_overlap(dut: Any, operation: int) -> None:
     """While a batch runs, the one before it is stored and the one behind it fetched: the thread does not wait."""
     tb = Bench(dut, f"sides_overlap {operation}")
-    tb.run_clocks = 3000
+    tb.run_clocks = 1500, 1500
     await tb.start(PACES[0], 0.0)
     seats = tb.places.seats
     for n in range(6):
@@ -111,3 +111,29 @@ async def sides_overlap(dut: Any, operation: int) -> None:
     await tb.drain()
     tb.check_memory()
     assert max(tb.waits[0][1:6]) <= 8, f"encode thread: waits {tb.waits[0]}"
+
+
+@cocotb.test()
+async def encode_runs_ahead(dut: Any) -> None:
+    """The decode thread is slow, encode batches of the same slots run ahead: each joint takes its own step's bank."""
+    tb = Bench(dut, "encode_runs_ahead")
+    tb.run_clocks = 0, 2000
+    await tb.start(PACES[0], 0.0)
+    for n in range(7):
+        await tb.give(tb.program.command(Operation.GREEDY, range(2 + n % 2)))
+    await tb.drain()
+    tb.check_memory()
+
+
+@cocotb.test()
+async def decode_then_encode(dut: Any) -> None:
+    """DECODEs that wait for a side, encode batches behind them of the slots whose banks they read; slow writes."""
+    tb = Bench(dut, "decode_then_encode")
+    tb.run_clocks = 0, 1500
+    await tb.start(Pace(aw=0.9, w=0.8), 0.0)
+    await tb.give(tb.program.command(Operation.ENCODE, range(4)))
+    for _ in range(5):
+        await tb.give(tb.program.command(Operation.DECODE))
+        await tb.give(tb.program.command(Operation.ENCODE, range(4)))
+    await tb.drain()
+    tb.check_memory()

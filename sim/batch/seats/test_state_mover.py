@@ -13,7 +13,7 @@ from sim.common.bench import clock
 from sim.common.streams import Source
 from sim.sequencer.packing import pack
 
-from .places import CELL_ENC, ENC, FETCH, MOVE, STORE, ZERO, Places
+from .places import CELL_ENC, ENC, FETCH, MOVE, SCRATCH, STORE, ZERO, Places
 from .seat_ports import SeatPorts
 from .wide_memory import PACES, Pace, WideMemory
 
@@ -54,6 +54,28 @@ class Bench:
             await RisingEdge(self.dut.clk_i)
         raise AssertionError(f"{len(self.ends)} of {count} jobs ended")
 
+    def others(self) -> None:
+        """Let array and finish unit read everywhere and write to scratch, now and then."""
+
+        async def reads() -> None:
+            places = self.places
+            while True:
+                side, seat, count = (int(self.rng.integers(0, most)) for most in (2, places.seats, 12))
+                await self.ports.read_acts(places.act(ENC, side, seat), count + 1)
+                await self.ports.read_cells(places.cell(CELL_ENC, side, seat), count + 1)
+                await ClockCycles(self.dut.clk_i, count + 1)
+
+        async def writes() -> None:
+            while True:
+                count = int(self.rng.integers(1, 12))
+                await self.ports.write_acts(
+                    self.places.act(SCRATCH, 0, 0), self.rng.bytes(count * self.places.unit_bytes)
+                )
+                await ClockCycles(self.dut.clk_i, count)
+
+        cocotb.start_soon(reads())
+        cocotb.start_soon(writes())
+
     async def _watch(self) -> None:
         dut, edge = self.dut, RisingEdge(self.dut.clk_i)
         while True:
@@ -72,11 +94,12 @@ async def round_trips(dut: Any, pace: int) -> None:
     """Fetches to seats, checked there; then stores of them elsewhere, at any offset, that leave their surroundings."""
     tb = Bench(dut, f"round_trips {pace}", pause=0.3)
     await tb.start(PACES[pace])
+    tb.others()
     rng, places = tb.rng, tb.places
     grain = min(places.unit_bytes, places.cell_bytes)
     for _ in range(2 if bench.short() else 30):
-        jobs, at = [], grain * int(rng.integers(0, 64))
-        to = SEATS_BASE * 2 + grain * int(rng.integers(0, 64))
+        jobs, at = [], 4096 * int(rng.integers(1, 6)) - grain * int(rng.integers(0, 200))
+        to = 2 * SEATS_BASE + 4096 * int(rng.integers(1, 6)) - grain * int(rng.integers(0, 200))
         for seat in range(places.seats):
             most = int(rng.choice([3, 12, 60]))
             acts, cells = (int(rng.integers(0, most)) for _ in range(2))
