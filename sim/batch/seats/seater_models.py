@@ -29,6 +29,7 @@ from .seater_program import (
     Layout,
     Program,
     Slots,
+    check_decode,
     entry_words,
 )
 from .wide_memory import Pace, WideMemory
@@ -295,8 +296,11 @@ class Bench:
         entries = command.entries[index : index + seats]
         assert batch["operation"] == command.operation and index % seats == 0 and entries
         assert batch["seats"] == (1 << len(entries)) - 1
+        if command.bad_entry is not None:
+            assert index + len(entries) <= command.bad_entry, "a batch runs behind bad features"
         if decode:
-            self._check_decode(command, batch, entries)
+            assert command.bad_batch is None or command.bad_batch[0] or index // seats < command.bad_batch[1]
+            check_decode(command, batch, entries)
         else:
             wanted = sum(entry["vectors"] << 3 * s for s, entry in enumerate(entries))
             assert batch["vectors"] == wanted
@@ -353,21 +357,6 @@ class Bench:
         await self.ports.write_cells(places.cell(at.CELL_ENC, side, seat), bytes(new[1]))
         self.slots.encoders[slot] = new[0], bytes(new[1])
         self.slots.set_bank(slot, entry["bank"], command.number, bank)
-
-    def _check_decode(self, command: Command, batch: dict[str, int], entries: list[dict[str, Any]]) -> None:
-        greedy = command.operation == Operation.GREEDY
-        masks = {"predicts": 0, "starts": 0, "joints": 0}
-        for s, entry in enumerate(entries):
-            start = bool(entry["reset"]) if greedy else entry["kind"] == Kind.START
-            masks["starts"] |= start << s
-            masks["predicts"] |= (start if greedy else entry["kind"] != Kind.NONE) << s
-            masks["joints"] |= (greedy or not entry["no_joint"]) << s
-            if not greedy and entry["kind"] == Kind.TOKEN:
-                assert batch["tokens"] >> 16 * s & 0xFFFF == entry["token"]
-        assert {name: batch[name] for name in masks} == masks
-        assert {name: batch[name] for name in command.fields} == command.fields
-        assert batch["result"] == command.result + batch["index"] * command.stride
-        assert batch["result_stride"] == command.stride
 
     async def _decode_seat(self, command: Command, entry: dict[str, Any], side: int, seat: int) -> int:
         places, layout = self.places, self.layout

@@ -248,6 +248,23 @@ def entry_words(command: Command, entry: dict[str, Any]) -> list[int]:
     return [entry["encoder"] | flags, entry["offset"], entry["crc"], entry.get("destination", 0)]
 
 
+def check_decode(command: Command, batch: dict[str, int], entries: list[dict[str, Any]]) -> None:
+    """A decode batch says of its seats and its command what it should."""
+    greedy = command.operation == Operation.GREEDY
+    masks = {"predicts": 0, "starts": 0, "joints": 0}
+    for s, entry in enumerate(entries):
+        start = bool(entry["reset"]) if greedy else entry["kind"] == Kind.START
+        masks["starts"] |= start << s
+        masks["predicts"] |= (start if greedy else entry["kind"] != Kind.NONE) << s
+        masks["joints"] |= (greedy or not entry["no_joint"]) << s
+        if not greedy and entry["kind"] == Kind.TOKEN:
+            assert batch["tokens"] >> 16 * s & 0xFFFF == entry["token"]
+    assert {name: batch[name] for name in masks} == masks
+    assert {name: batch[name] for name in command.fields} == command.fields
+    assert batch["result"] == command.result + batch["index"] * command.stride
+    assert batch["result_stride"] == command.stride
+
+
 class Slots:
     """What slots hold, in the order of the commands: of encoder slots, every version of the banks."""
 

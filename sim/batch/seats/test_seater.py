@@ -137,3 +137,21 @@ async def decode_then_encode(dut: Any) -> None:
         await tb.give(tb.program.command(Operation.ENCODE, range(4)))
     await tb.drain()
     tb.check_memory()
+
+
+@cocotb.test()
+async def failed_encode(dut: Any) -> None:
+    """A GREEDY whose first batch fails in the encode thread, or by its features: no decode part runs."""
+    tb = Bench(dut, "failed_encode")
+    await tb.start(PACES[0], 0.0)
+    for bad_features in (False, True):
+        command = tb.program.command(Operation.GREEDY, range(6))
+        if bad_features:
+            command.checked, command.bad_entry = True, 1
+            command.entries[1]["crc"] ^= 1
+        else:
+            command.bad_batch = False, 0
+        tb.program.forget(command)
+        await tb.give(command)
+        await tb.drain()
+        assert tb.ends[command.number][0] and not command.joints

@@ -103,6 +103,7 @@ async def round_trips(dut: Any, pace: int) -> None:
         for seat in range(places.seats):
             most = int(rng.choice([3, 12, 60]))
             acts, cells = (int(rng.integers(0, most)) for _ in range(2))
+            acts, cells = acts * (rng.random() > 0.1), cells * (rng.random() > 0.4)
             side, zero = int(rng.integers(0, 2)), rng.random() < 0.2
             act = places.act(ENC, side, seat, int(rng.integers(0, places.act_units[ENC] - acts)))
             cell = places.cell(CELL_ENC, side, seat, int(rng.integers(0, places.cell_units[CELL_ENC] - cells)))
