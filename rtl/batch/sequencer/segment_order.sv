@@ -8,7 +8,7 @@ module segment_order
   import seat_pkg::*;
   import thread_pkg::*;
 #(
-    parameter int unsigned Ahead = gharial_config_pkg::Ahead,  // tiles in order at least, if there are so many
+    parameter int unsigned Ahead = gharial_config_pkg::Ahead,  // tiles that the stream reads ahead
     parameter int unsigned Depth = 16  // segments in order, a power of two
 ) (
     input logic clk_i,
@@ -39,6 +39,7 @@ module segment_order
 );
   localparam int unsigned E = 0;
   localparam int unsigned D = 1;
+  localparam int unsigned Spare = 4;  // tiles used until a segment has been put in order behind one that left
   localparam int unsigned TilesW = 16 + $clog2(Depth) + 1;
 
   function automatic logic met(input logic logit, input mark_t mark, input mark_t retired, input logic fetched,
@@ -80,7 +81,7 @@ module segment_order
   logic room, out_valid, out_ready, leaves;
   logic [TilesW-1:0] tiles_q;  // in order, not released
   cut_t out;
-  assign stream_valid_o = staged_valid_q && room && 32'(tiles_q) < Ahead;
+  assign stream_valid_o = staged_valid_q && room && 32'(tiles_q) < Ahead + Spare;
   assign stream_tile_o = staged_q.segment.tile;
   assign stream_tiles_o = staged_q.segment.col_tiles;
   assign push = stream_valid_o && stream_ready_i;
