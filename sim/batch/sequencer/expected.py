@@ -37,6 +37,7 @@ class Item:
         segments: of a MATVEC; none of an aux job.
         aux: fields of the aux job.
         fails: the aux unit cannot read the row.
+        turn: its place in its thread.
         retired: clock from which its results may be read.
     """
 
@@ -47,6 +48,7 @@ class Item:
     segments: list[Segment] = field(default_factory=list)
     aux: dict[str, int] = field(default_factory=dict)
     fails: bool = False
+    turn: int = 0
     retired: int = 0
 
     def needs(self) -> list[Item]:

@@ -49,7 +49,8 @@ class Units:
         self.words: dict[Joint, list[tuple[int, int]]] = {}  # address, data
         self.largest: list[int] = [0] * self.seats
         self.latest: Joint | None = None
-        self.last_sign = 0
+        self.last_sign = self.turns = 0
+        self.working: Item | None = None  # the aux unit's
         self.every = 0  # clocks for a segment in the array
         self.starved = 0  # clocks in which the array had nothing to do, between its first segment and its last
 
@@ -80,6 +81,8 @@ class Units:
         self.batches[b.thread].append(b)
         self.waiting[b.thread].append(b)
         for item in items(b):
+            self.turns += 1
+            item.turn = self.turns
             self.todo[b.thread] += item.segments
             self.auxes[b.thread] += [item] if item.aux else []
         self.jobs += [(joint, job) for joint in b.joints for job in joint.jobs]
@@ -95,6 +98,8 @@ class Units:
             for beat in self.ends[thread].beats[seen:]:
                 seen += 1
                 self.last_sign = clock()
+                early = [item for item in items(self.batches[thread][seen - 1]) if not item.retired]
+                assert not early, f"a batch ends before {_where(early[0])}"
                 self.fetched[thread, packing.unpack(packing.DONE, beat.payload["done"])["side"]] = 0
             if self.waiting[thread] and given - seen < 2:
                 b = self.waiting[thread][0]
@@ -174,6 +179,9 @@ class Units:
         self.last_sign = now
         self.order.append(segment)
         self._is_fetched(item)
+        auxes = [*list(self.auxes[thread])[:1], *([self.working] if self.working else [])]
+        passed = [other for other in auxes if other.run.batch.thread == thread and other.turn < item.turn]
+        assert not passed, f"{where}: passes {_where(passed[0])}"
         for other in item.needs():
             assert 0 < other.retired < now, f"{where}: needs {item.depends}, and {_where(other)} is outstanding"
         if item.logit:
@@ -197,9 +205,9 @@ class Units:
 
     async def _aux(self) -> None:
         dut, edge = self.dut, RisingEdge(self.dut.clk_i)
-        item: Item | None = None
         due = 0
         while True:
+            item = self.working
             dut.aux_ready_i.value = int(item is None and not self._pause())
             ends = item is not None and due <= clock()
             dut.aux_done_i.value, dut.aux_failed_i.value = int(ends), 0
@@ -209,12 +217,12 @@ class Units:
                 dut.aux_failed_i.value = int(item.fails)
                 if item.fails:
                     dut.aux_error_addr_i.value = 1 << 33 | item.aux["embed_unit"]
-                item = None
+                self.working = None
             await edge
             if dut.aux_valid_o.value and dut.aux_ready_i.value:
                 found = packing.unpack(packing.aux_job(self.seats), int(dut.aux_job_o.value))
                 assert self.auxes[found["thread"]], f"an aux job too many: {found}"
-                item = self.auxes[found["thread"]].popleft()
+                self.working = item = self.auxes[found["thread"]].popleft()
                 for name, value in item.aux.items():
                     assert found[name] == value, f"{_where(item)}: {name} = {found[name]}, expected {value}"
                 self._is_fetched(item)
