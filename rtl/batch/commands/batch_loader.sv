@@ -12,9 +12,7 @@ module batch_loader
   import host_pkg::*;
   import seat_pkg::*;
   import crc_pkg::*;
-#(
-    parameter bit Believe = 1'b0  // simulation of large programs only: chunks in place are right, and not read
-) (
+(
     input logic clk_i,
     input logic rst_i,
 
@@ -229,11 +227,6 @@ module batch_loader
         end
         at_q <= offset_i;
         begins_q <= address_i - 64'(offset_i);
-        if (Believe && in_place_space && load_fault == FaultNone) begin
-          at_q <= offset_i + 32'(bytes_i);
-          crc_q <= ~crc_i;
-          state_q <= LoadEnd;
-        end
       end
       Request: begin
         crc_q  <= CrcInit;

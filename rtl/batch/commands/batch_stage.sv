@@ -7,7 +7,6 @@ module batch_stage
   import seat_pkg::*;
   import slot_pkg::*;
 #(
-    parameter bit Believe = 1'b0,  // see batch_loader
     parameter logic [63:0] MemBytes = 64'd16384,
     parameter int unsigned Entries = 256  // of the entry store
 ) (
@@ -279,9 +278,7 @@ module batch_stage
   );
 
   assign load_o.addr = {descriptor[3], descriptor[2]};
-  batch_loader #(
-      .Believe(Believe)
-  ) u_loader (
+  batch_loader u_loader (
       .clk_i,
       .rst_i,
       .abort_i(hold_i),

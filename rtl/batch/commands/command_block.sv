@@ -8,7 +8,6 @@ module command_block
   import seat_pkg::*;
   import slot_pkg::*;
 #(
-    parameter bit Believe = 1'b0,  // simulation of large programs only: weights and embedding are what LOAD says, unread
     parameter logic [63:0] MemBytes = 64'(WindowBytes)
 ) (
     input logic clk_i,
@@ -287,7 +286,6 @@ module command_block
   assign data_error_o = slots_error && !moves_busy;
 
   command_core #(
-      .Believe (Believe),
       .MemBytes(MemBytes)
   ) u_core (
       .clk_i,

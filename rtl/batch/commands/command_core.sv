@@ -7,7 +7,6 @@ module command_core
   import seat_pkg::*;
   import slot_pkg::*;
 #(
-    parameter bit Believe = 1'b0,  // see batch_loader
     parameter logic [63:0] MemBytes = 64'd16384
 ) (
     input logic clk_i,
@@ -131,7 +130,6 @@ module command_core
   logic [1:0] store_word;
 
   batch_stage #(
-      .Believe (Believe),
       .MemBytes(MemBytes),
       .Entries (Entries)
   ) u_stage (
