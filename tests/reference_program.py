@@ -200,7 +200,7 @@ def make_program(
     program_id = zlib.crc32(b"".join(sections.values()))
     sections["code"] = _code(hardware, dims, sections, program_id, e, hidden, padded(dims.pred_hidden, multiple))
     manifest = {
-        "interface_version": "1.0",
+        "interface_version": "1.1",
         "config": {"name": name, "id": hardware.config_id},
         "program_id": program_id,
         "sections": {key: {"sha256": hashlib.sha256(data).hexdigest()} for key, data in sections.items()},

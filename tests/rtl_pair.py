@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled import program
+from rtl_side import Fields, Side
 
 from gharial.devices.base import Device
 from gharial.devices.verilator import VerilatorDevice, open_verilator
 from gharial.devices.verilator.build import problem
 from gharial.isa import _registers as reg
 from gharial.isa.commands import (
-    COMPLETION,
     DECODE_ENTRY,
     DESCRIPTOR,
     ENCODE_ENTRY,
@@ -35,7 +35,7 @@ from gharial.isa.commands import (
     decode_result_bytes,
     greedy_result_bytes,
 )
-from gharial.isa.configs import config
+from gharial.isa.configs import Config, config
 from gharial.isa.faults import Fault
 from gharial.isa.header import HEADER, ProgramSpace
 from gharial.isa.words import Record
@@ -44,25 +44,22 @@ from gharial.program import Program
 PATTERN = b"\xa5\x5a\xc3\x3c"
 """What lies in the device memory before anything is written to it."""
 
-PATIENCE = 3_000_000
-"""Clocks after which a command counts as lost: many times what the longest here takes."""
-
 UNIT_T = 1 << 14
 READY, BUSY, HALTED, HAS_PROGRAM = 1, 2, 4, 8
 """Bits of STATUS."""
 
 TINY = config("tiny")
+HEAP = 1 << 20  # bytes, of a configuration with weights in memory; weights, embedding and state come behind
 RECORDS = {Operation.ENCODE: ENCODE_ENTRY, Operation.DECODE: DECODE_ENTRY, Operation.GREEDY: GREEDY_ENTRY}
 SLOT_OPERATIONS = (Operation.RESET, Operation.FREE, Operation.COPY, Operation.SAVE, Operation.RESTORE)
-Fields = dict[str, int]
 
 
-def open_rtl(seed: int = 1) -> VerilatorDevice:
-    """The RTL of configuration tiny, or skip where it cannot be compiled."""
+def open_rtl(seed: int = 1, chosen: Config = TINY) -> VerilatorDevice:
+    """The RTL of a configuration, or skip where it cannot be compiled."""
     found = problem()
     if found is not None:
         pytest.skip(found)
-    return open_verilator(TINY, seed & 0x7FFFFFFF)
+    return open_verilator(chosen, seed & 0x7FFFFFFF)
 
 
 @cache
@@ -90,61 +87,6 @@ class Pending:
     rooms: list[tuple[int, int]] = field(default_factory=list)  # where it writes: address, bytes
 
 
-class Side:
-    """Rings of one device."""
-
-    def __init__(self, device: Device, log2: int) -> None:
-        self.device, self.log2 = device, log2
-        self.setup()
-
-    def setup(self) -> None:
-        """Rings at address 0 and behind, indices at zero, enabled."""
-        self.taken = 0
-        for register, value in (
-            (reg.CMD_BASE_LO, 0),
-            (reg.CMD_BASE_HI, 0),
-            (reg.CMD_LOG2, self.log2),
-            (reg.CPL_BASE_LO, 64 << self.log2),
-            (reg.CPL_BASE_HI, 0),
-            (reg.CPL_LOG2, self.log2),
-            (reg.CONTROL, 1),
-        ):
-            self.write(register, value)
-
-    def read(self, register: reg.Reg) -> int:
-        return self.device.read_register(register.offset)
-
-    def write(self, register: reg.Reg, value: int) -> None:
-        self.device.write_register(register.offset, value)
-
-    def wait(self, completions: int) -> bool:
-        """Whether the completion index reaches that, or the device halts."""
-        if isinstance(self.device, VerilatorDevice):
-            return self.device.wait_clocks(completions & 0xFFFFFFFF, 600, PATIENCE)
-        return self.device.wait(completions & 0xFFFFFFFF, 0)
-
-    def peek(self) -> Fields:
-        """The next completion, its CRC checked, left in the ring."""
-        raw = self.device.read_memory((64 << self.log2) + 32 * (self.taken % (1 << self.log2)), 32)
-        found = COMPLETION.unpack(np.frombuffer(raw, "<u4"))
-        assert found["crc"] == zlib.crc32(raw[:-4]), f"{self.device.name}: completion {raw.hex()}"
-        return found
-
-    def take(self) -> Fields:
-        """The next completion, which must be there; its place is given back."""
-        assert self.wait(self.taken + 1), f"{self.device.name}: no completion {self.taken}, {self.state()}"
-        assert self.read(reg.CPL_TAIL) != self.taken & 0xFFFFFFFF, f"{self.device.name}: halted, {self.state()}"
-        found = self.peek()
-        self.taken += 1
-        self.write(reg.CPL_HEAD, self.taken & 0xFFFFFFFF)
-        return found
-
-    def state(self) -> str:
-        """Where the device stands."""
-        registers = (reg.STATUS, reg.CMD_HEAD, reg.CPL_TAIL, reg.FAULT_DETAIL, reg.FAULT_TAG)
-        return ", ".join(f"{register.name} {self.read(register):#x}" for register in registers)
-
-
 class Pair:
     """The RTL and its twin, which have one memory layout: rings, then a heap that commands are laid out in.
 
@@ -156,7 +98,9 @@ class Pair:
     """
 
     def __init__(self, twin: Device, rtl: VerilatorDevice | None = None, log2: int = 3, seed: int = 1) -> None:
-        self.rtl = Side(rtl or open_rtl(seed), log2)
+        self.config = twin.config
+        self.end = HEAP if self.config.in_memory else self.config.window_bytes
+        self.rtl = Side(rtl or open_rtl(seed, self.config), log2)
         self.twin = Side(twin, log2)
         self.sides = (self.rtl, self.twin)
         self.tail = self.rung = 0
@@ -164,7 +108,7 @@ class Pair:
         self.pending: list[Pending] = []
         self.header: Fields = {}
         for side in self.sides:
-            size = TINY.window_bytes - self.heap
+            size = self.end - self.heap
             side.device.write_memory(self.heap, PATTERN * (size // 4))
 
     def setup(self) -> None:
@@ -201,7 +145,7 @@ class Pair:
     def room(self, size: int) -> int:
         """Room on the heap; its address. There is some space behind it that nothing should be written to."""
         size = -(-size // 4) * 4 + 8
-        if self.at + size > TINY.window_bytes:
+        if self.at + size > self.end:
             assert not self.pending, "a batch does not fit into the memory"
             self.at = self.heap
         self.at += size
@@ -346,7 +290,8 @@ class Pair:
     def slot_bytes(self, prediction: bool) -> int:
         """Bytes of a slot's image."""
         side = "pred" if prediction else "enc"
-        return self.header[f"{side}_a_units"] * TINY.cols + self.header[f"{side}_c_units"] * TINY.cell_unit * 2
+        act, cell = self.header[f"{side}_a_units"], self.header[f"{side}_c_units"]
+        return act * self.config.cols + cell * self.config.cell_unit * 2
 
     def compare_slots(self, encoders: Sequence[int], predictions: Sequence[int]) -> None:
         """SAVE each of these slots, with both devices: the same are live, with the same state."""
@@ -365,18 +310,40 @@ class Pair:
     def load(self, sections: dict[str, bytes], chunk: int = 4096) -> None:
         """LOAD all spaces in such chunks, and START."""
         self.header = HEADER.unpack(np.frombuffer(sections["code"], "<u4", HEADER.words))
+        self.places: dict[int, int] = {}
+        at = self.end
         for space in ProgramSpace:
             image = sections[space.name.lower()]
+            if self.in_place(space):
+                self.places[space] = at
+                at += -(-len(image) // 4096) * 4096
             for offset in range(0, len(image), chunk):
                 assert self.load_chunk(space, offset, image[offset : offset + chunk])["status"] == 0
-        self.done(Operation.START)
+        self.state = at
+        self.done(Operation.START, **self.addresses())
+
+    def in_place(self, space: int) -> bool:
+        """Whether a space stays where the host writes it."""
+        return self.config.in_memory and space in (ProgramSpace.WEIGHTS, ProgramSpace.EMBEDDING)
+
+    def addresses(self) -> Fields:
+        """What START is told of weights, embedding and state."""
+        if not self.config.in_memory:
+            return {}
+        weights, embedding = self.places[ProgramSpace.WEIGHTS], self.places[ProgramSpace.EMBEDDING]
+        return {"entry_lo": embedding, "result_lo": self.state, "feature_lo": weights}
 
     def load_chunk(self, space: int, offset: int, data: bytes, **fields: int) -> Fields:
         """One LOAD; its completion."""
-        if self.at + len(data) + 64 > TINY.window_bytes:
-            self.flush()
-        values = {"entry_lo": self.place(data), "offset": offset, "bytes": len(data), "space": space,
-                  "body_crc": zlib.crc32(data)}  # fmt: skip
+        values = {"offset": offset, "bytes": len(data), "space": space, "body_crc": zlib.crc32(data)}
+        if self.in_place(space):
+            values |= {"entry_lo": self.places[space] + offset, "flags": int(Flag.IN_PLACE)}
+            for side in self.sides:
+                side.device.write_memory(self.places[space] + offset, data)
+        else:
+            if self.at + len(data) + 64 > self.end:
+                self.flush()
+            values["entry_lo"] = self.place(data)
         return self.run(Operation.LOAD, **(values | fields))
 
 

@@ -131,7 +131,7 @@ def manifest() -> dict[str, Any]:
 
     features = {"sample_rate": 16000, "window": 400, "hop": 160, "n_fft": 512, "n_mels": 4, "stacking": 1}
     return {
-        "interface_version": "1.0",
+        "interface_version": "1.1",
         "config": {"name": "tiny", "id": TINY.config_id},
         "compiler": "by hand",
         "model": {

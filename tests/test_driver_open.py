@@ -49,12 +49,12 @@ def test_something_else_answers() -> None:
     assert device.log == [], "nothing must be written to a stranger's registers"
 
 
-@pytest.mark.parametrize("version", [0x00010001, 0x00020000, 0x00000009])
+@pytest.mark.parametrize("version", [0x00010002, 0x00020000, 0x00000009])
 def test_another_interface_version(version: int) -> None:
     device = FakeDevice(TINY)
     device.registers[reg.VERSION] = version
     text = refused(device, BadInput)
-    assert f"found {version >> 16}.{version & 0xFFFF}, expected 1.0" in text and "bitstream" in text
+    assert f"found {version >> 16}.{version & 0xFFFF}, expected 1.1" in text and "bitstream" in text
 
 
 def test_another_configuration() -> None:

@@ -112,7 +112,7 @@ def altered(change: Callable[[dict[str, int]], dict[str, int]]) -> Images:
 
 HEADER_FAULTS: list[tuple[int, dict[str, int | str]]] = [
     (0, {"magic": 0x50524846}),
-    (1, {"version": 0x00010001}),
+    (1, {"version": 0x00010002}),
     (1, {"version": 0x00020000}),
     (1, {"version": 0x00000000}),
     (2, {"config_id": 1}),

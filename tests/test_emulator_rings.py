@@ -39,7 +39,7 @@ def nops(host: Host, count: int, **fields: int) -> None:
 def test_identity(host: Host) -> None:
     cfg = host.config
     assert [host.read(r) for r in (reg.ID, reg.VERSION, reg.CONFIG_ID, reg.DEVICE, reg.MEM_SIZE_LO, reg.MEM_SIZE_HI)] \
-        == [0x4748524C, 0x00010000, cfg.config_id, 1, cfg.window_bytes, 0]  # fmt: skip
+        == [0x4748524C, 0x00010001, cfg.config_id, 1, cfg.window_bytes, 0]  # fmt: skip
     assert (host.device.name, host.device.kind) == ("emulator:tiny", "emulator")
 
 

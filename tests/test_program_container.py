@@ -119,10 +119,10 @@ def test_other_container_version(path: Path) -> None:
     assert (error.found, error.expected) == (2, 1) and "compile again" in str(error)
 
 
-@pytest.mark.parametrize("version", ["1.1", "0.9", "2.0"])
+@pytest.mark.parametrize("version", ["1.2", "0.9", "2.0"])
 def test_other_interface_version(path: Path, version: str) -> None:
     error = refused(path, with_manifest(lambda m: m.update(interface_version=version)))
-    assert (error.found, error.expected) == (version, "1.0") and "compile again" in str(error)
+    assert (error.found, error.expected) == (version, "1.1") and "compile again" in str(error)
 
 
 def test_other_configuration(path: Path) -> None:
@@ -197,7 +197,7 @@ def test_describe(path: Path) -> None:
     found = describe(path, instructions=True)
     json.dumps(found)
     assert found["kind"] == "program" and found["bytes"] == path.stat().st_size
-    assert found["config"]["name"] == "tiny" and found["interface_version"] == "1.0"
+    assert found["config"]["name"] == "tiny" and found["interface_version"] == "1.1"
     assert found["sections"]["weights"] == {
         "bytes": 832,
         "capacity": 262144,

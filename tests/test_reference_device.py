@@ -81,7 +81,7 @@ def bench(seed: int) -> Bench:
 def test_registers(bench: Bench) -> None:
     host, tiny = bench.host, config("tiny")
     assert host.register(reg.ID) == 0x4748524C
-    assert host.register(reg.VERSION) == 0x00010000
+    assert host.register(reg.VERSION) == 0x00010001
     assert host.register(reg.CONFIG_ID) == tiny.config_id
     assert host.register(reg.DEVICE) == 2
     assert host.register(reg.MEM_SIZE_LO) == tiny.window_bytes

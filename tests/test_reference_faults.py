@@ -257,7 +257,7 @@ def test_start_without_a_program(program: TestProgram) -> None:
     [
         (0, {"magic": 1}),
         (1, {"version": 0x00020000}),
-        (1, {"version": 0x00010001}),
+        (1, {"version": 0x00010002}),
         (2, {"config_id": 1}),
         (3, {"program_id": 1}),  # another program than the manifest's
         (4, {"code_bytes": 288}),

@@ -149,13 +149,14 @@ class Commands:
         return done
 
 
+@pytest.mark.parametrize("name", ["tiny", "tiny-batch"])
 @pytest.mark.parametrize("number", range(6))
-def test_random_commands(number: int, seed: int) -> None:
+def test_random_commands(number: int, name: str, seed: int) -> None:
     """Several entries a command, several commands on their way; the RTL begins at any time."""
     rng = np.random.default_rng([seed, number])
     dims = random_dims(rng)
     print(f"model: {dims}")
-    p = program(int(rng.integers(1 << 30)), "tiny", dims, float(rng.uniform(-1, 4)))
+    p = program(int(rng.integers(1 << 30)), name, dims, float(rng.uniform(-1, 4)))
     twin = reference.ReferenceDevice(p.config, p.manifest)
     pair = pair_for(p, twin, seed)
     commands = Commands(rng, pair, lambda: twin._machine.slots)

@@ -52,7 +52,7 @@ def nop(pair: Pair, **fields: int) -> None:
 def test_identity_and_registers(pair: Pair) -> None:
     rtl = pair.rtl
     assert [rtl.read(r) for r in (reg.ID, reg.VERSION, reg.CONFIG_ID, reg.DEVICE, reg.MEM_SIZE_LO, reg.MEM_SIZE_HI)] \
-        == [0x4748524C, 0x00010000, TINY.config_id, 3, TINY.window_bytes, 0]  # fmt: skip
+        == [0x4748524C, 0x00010001, TINY.config_id, 3, TINY.window_bytes, 0]  # fmt: skip
     for register in (reg.ENC_SLOTS, reg.PRED_SLOTS, reg.PROGRAM_ID):
         assert rtl.read(register) == pair.twin.read(register) != 0
     for register in reg.REGISTERS:

@@ -64,7 +64,7 @@ module command_check
   always_ff @(posedge clk_i) begin
     crc_wrong_q <= crc_i != descriptor_i[15];
     known_q <= known;
-    bad_flags_q <= flags[7:4] != '0 || (flags[FlagInPlace] && operation != CmdLoad);
+    bad_flags_q <= flags[7:5] != '0 || (flags[FlagInPlace] && operation != CmdLoad) || (flags[FlagUnchecked] && !flags[FlagInPlace]);
     bare_q <= operation == CmdNop || operation == CmdLoad || operation == CmdStart;
     too_many_q <= 32'(entries) > MaxEntries;
     bad_9_q <= (decodes || operation == CmdGreedy) && descriptor_i[9][1:0] != '0;

@@ -31,7 +31,7 @@ module header_check
     output logic    [15:0] pred_slots_o
 );
   localparam logic [31:0] Magic = 32'h50524847;
-  localparam logic [31:0] Version = 32'h00010000;
+  localparam logic [31:0] Version = 32'h00010001;
   localparam logic [31:0] HeaderBytes = 32'd256;
   localparam logic [5:0] LastStep = 6'd21;
   localparam logic [5:0] CrcWord = 6'd63;

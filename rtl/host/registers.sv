@@ -123,7 +123,7 @@ module registers
 
   always_comb begin
     to_csr.ID.value.next = 32'h4748524C;
-    to_csr.VERSION.value.next = 32'h00010000;
+    to_csr.VERSION.value.next = 32'h00010001;
     to_csr.CONFIG_ID.value.next = gharial_config_pkg::ConfigId;
     to_csr.DEVICE.kind.next = Kind;
     to_csr.CONTROL.enable.hwclr = clear_i;

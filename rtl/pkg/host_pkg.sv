@@ -10,6 +10,7 @@ package host_pkg;
   localparam int unsigned FlagChecked = 1;
   localparam int unsigned FlagInterrupt = 2;
   localparam int unsigned FlagInPlace = 3;
+  localparam int unsigned FlagUnchecked = 4;
 
   localparam logic [1:0] ModeTopK = 2'd0;
   localparam logic [1:0] ModeFuzzy = 2'd1;

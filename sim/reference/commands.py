@@ -57,7 +57,7 @@ from .slots import (
     unpack_prediction,
 )
 
-DEFINED_FLAGS = 0xF
+DEFINED_FLAGS = 0x1F
 Fields = dict[str, int]
 
 
@@ -79,7 +79,8 @@ def execute(machine: Machine, d: Fields) -> Counts:
     if d["operation"] not in list(Operation):
         raise Refusal(Fault.BAD_COMMAND, Unit.HOST, 0)
     operation = Operation(d["operation"])
-    misplaced = d["flags"] & Flag.IN_PLACE and operation != Operation.LOAD
+    in_place = d["flags"] & Flag.IN_PLACE
+    misplaced = (in_place and operation != Operation.LOAD) or (d["flags"] & Flag.UNCHECKED and not in_place)
     if d["flags"] & ~DEFINED_FLAGS or misplaced:
         raise Refusal(Fault.BAD_COMMAND, Unit.SEQUENCER, 0)
     if operation == Operation.LOAD:

@@ -58,7 +58,10 @@ def load(machine: Machine, d: dict[str, int]) -> None:
     machine.memory.check(address, count)
 
     machine.model = machine.slots = None
-    data = machine.memory.checked_crc(address, count, d["body_crc"])
+    if d["flags"] & Flag.UNCHECKED:
+        data = machine.memory.read(address, count)
+    else:
+        data = machine.memory.checked_crc(address, count, d["body_crc"])
     if in_place(machine.config, space):
         scattered = offset > 0 and loaded.base != address - offset  # then no START can name where the space lies
         loaded.base = None if scattered else address - offset

@@ -84,14 +84,7 @@ def device_config(name: str) -> Config | None:
         if name != kind:
             raise BadInput("a configuration must follow the colon", f"device {name}", expected=f"{kind}:CONFIG")
         return None
-    found = named.config(config)
-    if kind == "verilator" and found.in_memory:
-        raise BadInput(
-            "the RTL of this configuration is not part of this version yet",
-            f"device {name}",
-            expected=", ".join(_on_chip()),
-        )
-    return found
+    return named.config(config)
 
 
 def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Device:
@@ -135,7 +128,7 @@ def list_devices() -> list[DeviceInfo]:
     kinds = [
         ("emulator", None, every, _emulator_state()),
         ("reference", None, every, _reference_state()),
-        ("verilator", RTL, _on_chip(), _rtl_state()),
+        ("verilator", RTL, every, _rtl_state()),
     ]
     return [
         DeviceInfo(kind if config is None else f"{kind}:{config}", kind, config or default, INTERFACE_TEXT, state)
@@ -145,13 +138,7 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def _names() -> str:
-    every, built = ", ".join(named.configs()), ", ".join(_on_chip())
-    return f"emulator, reference, each with or without :CONFIG ({every}), verilator ({built})"
-
-
-def _on_chip() -> list[str]:
-    """Configurations whose RTL can be simulated as a device."""
-    return [name for name, config in named.configs().items() if not config.in_memory]
+    return f"emulator, reference, verilator, each with or without :CONFIG ({', '.join(named.configs())})"
 
 
 def _emulator_state() -> str:

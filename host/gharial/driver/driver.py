@@ -38,7 +38,8 @@ class Driver(Session):
         program: what to run; verified when it was read or compiled.
         encoder_slots, prediction_slots: use at most so many; None uses all that the device has.
         timeout: seconds that any wait may take where the call names no other limit.
-        checked: entries and features carry CRCs, and saved state is read back; None does so on kinds of devices whose
+        checked: entries and features carry CRCs, what is loaded in place is checked there, and saved state is read
+            back; None does so on kinds of devices whose
             link may corrupt data.
         watchdog: device clocks a command may take; 0 for no limit.
         interrupts: completions raise the device's interrupt.

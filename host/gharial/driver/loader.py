@@ -38,6 +38,7 @@ class Loader:
         run: sends a command, and gives its ticket; waits for room if there is none.
         wait: waits for a ticket's end, raises what went wrong.
         progress: told how far it is, or None.
+        checked: whether the device reads what lies in place, and checks its CRC: where the link may corrupt data.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Loader:
         run: Callable[[Piece], Ticket[None]],
         wait: Callable[[Ticket[None]], None],
         progress: Progress | None,
+        checked: bool,
     ) -> None:
         self.program, self.device, self.plan = program, device, plan
-        self.run, self.wait = run, wait
+        self.run, self.wait, self.checked = run, wait, checked
         self.progress = progress or (lambda done, total: None)
         self.total = sum(len(program.section(space.name)) for space in SPACES)
         self.done = 0
@@ -118,7 +120,7 @@ class Loader:
                 else:
                     address = region.address + offset
                     piece.fields |= {
-                        "flags": Flag.IN_PLACE,
+                        "flags": Flag.IN_PLACE | (0 if self.checked else Flag.UNCHECKED),
                         "entry_lo": address & 0xFFFFFFFF,
                         "entry_hi": address >> 32,
                         "body_crc": zlib.crc32(chunk),

@@ -66,6 +66,7 @@ class Session:
         self.program = program
         self.timeout = timeout
         self._progress = progress
+        self._checked = checked
         self._lock = threading.RLock()
         self._closed = False
         self._stopped: DeviceError | None = None  # why nothing can be sent before a recovery
@@ -93,7 +94,7 @@ class Session:
         def run(piece: Piece) -> Ticket[None]:
             return self._submit([piece], lambda: None)
 
-        Loader(self.program, self.device, self.plan, run, self.wait, self._progress).load()
+        Loader(self.program, self.device, self.plan, run, self.wait, self._progress, self._checked).load()
         found = self._registers.read(reg.PROGRAM_ID)
         if found != self.program.program_id:
             what = f"the device runs program {found:#010x} after {self.program.program_id:#010x} was started"

@@ -33,6 +33,7 @@ class Flag(IntEnum):
     CHECKED = 2
     INTERRUPT = 4
     IN_PLACE = 8
+    UNCHECKED = 16
 
 
 class Mode(IntEnum):

@@ -7,8 +7,8 @@ from enum import IntEnum
 from gharial.isa.words import Field, Record
 
 MAGIC = 0x50524847
-INTERFACE_VERSION = 0x00010000
-INTERFACE_TEXT = "1.0"
+INTERFACE_VERSION = 0x00010001
+INTERFACE_TEXT = "1.1"
 
 
 class ProgramSpace(IntEnum):

@@ -285,6 +285,7 @@ module batch_stage
       .load_i(load_start),
       .start_i(start_start),
       .in_place_i(descriptor[0][8+FlagInPlace]),
+      .unchecked_i(descriptor[0][8+FlagUnchecked]),
       .address_i({descriptor[3], descriptor[2]}),
       .state_i({descriptor[5], descriptor[4]}),
       .weights_i({descriptor[11], descriptor[10]}),

@@ -40,6 +40,10 @@ module batch_sequencer
     input  logic            retire_valid_i,
     input  thread_e         retire_thread_i,
 
+    // A tile could not be read.
+    input logic        lost_i,
+    input logic [63:0] lost_addr_i,
+
     // Batch aux.
     output logic                            aux_valid_o,
     input  logic                            aux_ready_i,
@@ -166,6 +170,8 @@ module batch_sequencer
         .aux_taken_i(aux_taken[t]),
         .aux_job_o(aux_job[t]),
         .aux_done_i(aux_done[t]),
+        .lost_i,
+        .lost_addr_i(lost_addr_i[31:0]),
         .aux_failed_i,
         .aux_detail_i(aux_error_addr_i[31:0]),
         .aux_waits_o(aux_waits[t]),
@@ -291,5 +297,5 @@ module batch_sequencer
   assign instruction_o = 32'(busy[D] ? number[D] : number[E]);
 
   logic unused;
-  assign unused = &{1'b0, header_i, code_place, aux_error_addr_i, run_logits[E]};  // fields of other blocks, above the memory's size
+  assign unused = &{1'b0, header_i, code_place, aux_error_addr_i, lost_addr_i, run_logits[E]};  // fields of other blocks, above the memory's size
 endmodule

@@ -31,13 +31,15 @@ module segment_cutter
     output mark_t retired_o,
 
     // A job that may go, until it is taken.
-    output logic                 aux_valid_o,
-    input  logic                 aux_taken_i,
-    output seat_aux_job_t        aux_job_o,
-    input  logic                 aux_done_i,
-    input  logic                 aux_failed_i,  // with it: a row could not be read
-    input  logic          [31:0] aux_detail_i,
-    output logic                 aux_waits_o,
+    output logic aux_valid_o,
+    input logic aux_taken_i,
+    output seat_aux_job_t aux_job_o,
+    input logic aux_done_i,
+    input logic lost_i,  // a tile could not be read: what is at work fails, and the machine halts
+    input logic [31:0] lost_addr_i,
+    input logic aux_failed_i,  // with it: a row could not be read
+    input logic [31:0] aux_detail_i,
+    output logic aux_waits_o,
 
     // The end of a run, in order.
     output logic          done_o,    // one clock
@@ -288,6 +290,10 @@ module segment_cutter
     if (aux_done_i && aux_failed_i) begin
       failed_q[aux_run_q] <= 1'b1;
       failed_detail_q <= aux_detail_i;
+    end
+    if (lost_i) begin
+      failed_q <= '1;
+      failed_detail_q <= lost_addr_i;
     end
     logits_o <= logits_q[run_q^tail_done];
     if (state_q == Begin && seg_o.logit) logits_q[run_q] <= 1'b1;

@@ -210,7 +210,7 @@ class Units:
             item = self.working
             dut.aux_ready_i.value = int(item is None and not self._pause())
             ends = item is not None and due <= clock()
-            dut.aux_done_i.value, dut.aux_failed_i.value = int(ends), 0
+            dut.aux_done_i.value, dut.aux_failed_i.value, dut.lost_i.value = int(ends), 0, 0
             if ends and item is not None:
                 self._operands(item)
                 item.retired = clock() + 1

@@ -70,7 +70,8 @@ class Machine:
         operation, flags, entries = words[0] & 0xFF, words[0] >> 8 & 0xFF, words[0] >> 16
         if operation not in _OPERATIONS:
             raise CommandFault(Fault.BAD_COMMAND, Unit.HOST, 0)
-        if flags & ~_FLAGS or (flags & Flag.IN_PLACE and operation != Operation.LOAD):
+        in_place = flags & Flag.IN_PLACE
+        if flags & ~_FLAGS or (in_place and operation != Operation.LOAD) or (flags & Flag.UNCHECKED and not in_place):
             raise CommandFault(Fault.BAD_COMMAND, Unit.SEQUENCER, 0)
         if operation == Operation.NOP:
             return _NONE
@@ -156,7 +157,7 @@ class Machine:
         self._unload()
         chunk = self.memory.take(address, size)
         crc = zlib.crc32(chunk)
-        if crc != words[14]:
+        if crc != words[14] and not flags & Flag.UNCHECKED:
             raise CommandFault(Fault.CHECKSUM, Unit.HOST, crc)
         self.spaces.accept(number, offset, chunk, address)
 

@@ -16,7 +16,7 @@ from gharial.devices.base import Device, TraceSource
 from gharial.devices.verilator.build import library
 from gharial.devices.verilator.library import Simulation
 from gharial.devices.verilator.trace import RtlTracer
-from gharial.errors import BadInput, DeviceError
+from gharial.errors import DeviceError
 from gharial.isa import _registers as reg
 from gharial.isa.configs import Config
 
@@ -43,12 +43,6 @@ def open_verilator(config: Config, seed: int = 1) -> VerilatorDevice:
         BadInput: checkout or tools are missing.
         DeviceError: the RTL does not compile, or cannot be run.
     """
-    if config.in_memory:
-        raise BadInput(
-            "the RTL of this configuration cannot be simulated as a device yet",
-            f"device verilator:{config.name}",
-            expected="a configuration with weights on chip",
-        )
     return VerilatorDevice(config, library(config), seed)
 
 
