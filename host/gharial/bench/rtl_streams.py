@@ -36,6 +36,9 @@ K = 4
 AHEAD = 8
 """Commands that wait in the ring, so that the device never waits for one."""
 
+SAVED = 4
+"""Streams whose states are compared at the end."""
+
 Progress = Callable[[int, int], object]
 
 
@@ -64,7 +67,7 @@ def bench_streams(
     *,
     batch: int | None = None,
     workload: str = "encode",
-    batches: int = 4,
+    batches: int = 12,
     seed: int = 1,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
@@ -183,10 +186,12 @@ def _check(expected: Ticket[Any], found: Ticket[Any], driver: Driver) -> None:
 
 
 def _compare_state(emulator: Driver, driver: Driver, traffic: Traffic) -> None:
-    kinds = {"encoder": range(traffic.streams)}
+    """States at the end, of some streams where there are many: saving takes the device a clock and more a word."""
+    random = np.random.default_rng(traffic.seed)
+    streams = sorted(int(n) for n in random.permutation(traffic.streams)[:SAVED])
+    kinds = {"encoder": streams}
     if traffic.decode:
-        live = [slot for slot in range(2 * traffic.streams) if slot % 2 == 0]
-        kinds["prediction"] = live  # type: ignore[assignment]
+        kinds["prediction"] = [2 * stream for stream in streams]
     for kind, slots in kinds.items():
         wanted, got = emulator.save(kind, slots).result(), driver.save(kind, slots).result()
         for slot, a, b in zip(slots, wanted, got, strict=True):

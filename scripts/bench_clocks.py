@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measure the clocks of encoder batches and decode commands on the RTL, for `gharial bench capacity`.
+
+    python -m scripts.bench_clocks --config u50 --model base
+
+writes host/gharial/bench/measured/u50-base.json. Encoder batches: the second of two that follow each other, on other
+streams. Decode commands: one that begins with an encoder batch beside it, every sixth entry with a token; its clocks
+are those from its fetch to its completion; it takes of the array what the encoder batch is through later by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from gharial.bench.random_model import SHAPES, random_program
+from gharial.bench.rtl_streams import K
+from gharial.devices.open import open_device
+from gharial.driver import DecodeEntry, Driver, EncodeEntry
+from gharial.isa.commands import Kind
+from gharial.isa.configs import config
+from gharial.program import Program
+
+MEASURED = Path(__file__).resolve().parents[1] / "host" / "gharial" / "bench" / "measured"
+TIMEOUT = 3600.0
+TOKENS = 6  # every so many entries one has a token: 0.2 in 1.2
+
+
+class Bench:
+    """A device with live streams in all slots that are used here."""
+
+    def __init__(self, program: Program, seats: int) -> None:
+        self.program, self.seats = program, seats
+        self.driver = Driver(
+            open_device(f"verilator:{program.config.name}", program.config, {}), program, timeout=TIMEOUT
+        )
+        self.random = np.random.default_rng(1)
+        self.driver.reset("encoder", range(4 * seats)).result()
+        self.driver.reset("prediction", range(seats)).result()
+
+    def features(self) -> np.ndarray:
+        """Of one entry."""
+        shape = (self.program.header["vectors"], self.program.manifest["features"]["count"])
+        return self.random.integers(-64, 65, shape, np.int8)
+
+    def entries(self, first: int, count: int) -> list[EncodeEntry]:
+        """An encoder batch."""
+        return [EncodeEntry(first + slot, self.features(), 1) for slot in range(count)]
+
+    def encode(self, count: int) -> int:
+        """Clocks that a batch adds to one before it."""
+        first = self.driver.encode(self.entries(0, count))
+        second = self.driver.encode(self.entries(self.seats, count))
+        before = self._at(first)
+        return self._at(second) - before
+
+    def decode(self, count: int) -> tuple[int, int]:
+        """Clocks of a decode command that begins with an encoder batch, and those by which it holds that up."""
+        alone = self._together(0)[1]
+        decoded, encoded = self._together(count)
+        return decoded, encoded - alone
+
+    def _together(self, count: int) -> tuple[int, int]:
+        begun = self.driver.counters().cycles
+        ticket = None
+        if count:
+            kinds = [Kind.TOKEN if slot % TOKENS == 0 else Kind.NONE for slot in range(count)]
+            entries = [DecodeEntry(3 * self.seats + slot, 0, kind, slot, slot, 1) for slot, kind in enumerate(kinds)]
+            ticket = self.driver.decode(entries, k=K, named=(self.program.header["blank"],))
+        encoding = self.driver.encode(self.entries(2 * self.seats, self.seats))
+        decoded = 0 if ticket is None else self._at(ticket) - begun
+        return decoded, self._at(encoding) - begun
+
+    def _at(self, ticket: object) -> int:
+        ticket.result()  # type: ignore[attr-defined]
+        return self.driver.counters().cycles
+
+
+def main() -> int:
+    """Exit code 0."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--config", required=True)
+    parser.add_argument("--model", default="base", choices=sorted(SHAPES))
+    args = parser.parse_args()
+    chosen = config(args.config)
+    program = random_program(1, chosen, SHAPES[args.model])
+    seats = chosen.batch
+    counts = sorted({1, seats // 4, seats // 2, 3 * seats // 4, seats})
+    bench = Bench(program, seats)
+    found: dict[str, list[list[int]]] = {"encode": [], "decode": [], "decode_array": []}
+    for count in counts:
+        found["encode"].append([count, bench.encode(count)])
+        print(f"encode {count}: {found['encode'][-1][1]} clocks", file=sys.stderr, flush=True)
+    for count in counts:
+        clocks, taken = bench.decode(count)
+        found["decode"].append([count, clocks])
+        found["decode_array"].append([count, max(0, taken)])
+        print(f"decode {count}: {clocks} clocks, {taken} of the array", file=sys.stderr, flush=True)
+    MEASURED.mkdir(exist_ok=True)
+    place = MEASURED / f"{args.config}-{args.model}.json"
+    place.write_text(json.dumps(found, indent=1) + "\n")
+    print(place)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
