@@ -108,10 +108,10 @@ module weight_stream #(
     end
   end
 
-  // A tile is there when all its slices are.
+  // A tile is there when all its slices are. One that is taken comes whole, also where a hold follows.
   logic take;
   logic [Ports-1:0] port_done;
-  assign tile_valid_o = &port_done;
+  assign tile_valid_o = (&port_done) && !flush;
   assign take = tile_valid_o && tile_ready_i;
 
   logic [Ports-1:0] port_error, error_ack;

@@ -68,8 +68,6 @@ class Bench:
             ready = not self._pause()
             dut.tile_ready_i.value = int(ready)
             await edge
-            if dut.hold_i.value:
-                before = [None, None]
             if before[1] is not None:
                 self._compare(before[1])
             before = [None, before[0]]
