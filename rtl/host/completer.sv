@@ -56,7 +56,8 @@ module completer
   typedef enum logic [3:0] {
     Gather,
     Settle,   // all results are answered
-    Lost,     // slots that older commands' faults took: is there one?
+    Look,     // slots that older commands' faults took: is there one?
+    Lost,
     Room,
     Load,
     Word,
@@ -112,9 +113,7 @@ module completer
   logic [EncSlots-1:0] lost_enc_q;
   logic [PredSlots-1:0] lost_pred_q;
   logic [15:0] lost_q;
-  logic any_enc, any_pred;
-  assign any_enc  = lost_enc_q != '0;
-  assign any_pred = lost_pred_q != '0;
+  logic any_enc_q, any_pred_q;
 
   // The ring, as it is two clocks after an index has moved.
   logic [31:0] size_q, used_q;
@@ -180,16 +179,22 @@ module completer
         lost_q <= '0;
         if (writer_idle_i) begin
           write_failed_q <= 1'b0;
-          state_q <= Lost;
+          state_q <= Look;
         end
+      end
+      Look: begin
+        any_enc_q <= lost_enc_q != '0;
+        any_pred_q <= lost_pred_q != '0;
+        state_q <= Lost;
       end
       Lost: begin
         lost_q <= lost_q + 16'd1;
-        if (any_enc) lost_enc_q <= lost_enc_q >> 1;
+        if (any_enc_q) lost_enc_q <= lost_enc_q >> 1;
         else lost_pred_q <= lost_pred_q >> 1;
-        if (failure_q.fault != FaultNone || (!any_enc && !any_pred)) begin
+        state_q <= Look;
+        if (failure_q.fault != FaultNone || (!any_enc_q && !any_pred_q)) begin
           state_q <= Room;
-        end else if (any_enc ? lost_enc_q[0] : lost_pred_q[0]) begin
+        end else if (any_enc_q ? lost_enc_q[0] : lost_pred_q[0]) begin
           failure_q <= '{fault: FaultBadSlot, unit: UnitSequencer, detail: 32'(lost_q)};
           state_q   <= Room;
         end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of one entry, in the order of docs/isa.md, section 6, and which slots it marks. What comes in must have stood for four clocks, feature_bytes_i
-// for three, when failure and marks are read; the slots to be looked up are those of entry_i in the same clock.
+// The checks of one entry, in the order of docs/isa.md, section 6, and which slots it marks. What comes in must have stood for five clocks, feature_bytes_i
+// for four, and what was looked up for three, when failure and marks are read; the slots to be looked up are those of entry_i in the same clock.
 module entry_check
   import gharial_pkg::*;
   import host_pkg::*;
@@ -72,11 +72,7 @@ module entry_check
     end
   end
 
-  function automatic failure_t refuse(input fault_e fault, input logic [31:0] detail);
-    return '{fault: fault, unit: (fault == FaultAddress) ? UnitHost : UnitSequencer, detail: detail};
-  endfunction
-
-  // Sums, then comparisons, then the first that fails. Sums have more bits than addresses: they do not wrap.
+  // Sums, then comparisons, then the first that fails, then what is told of it. Sums have more bits than addresses: they do not wrap.
   logic [64:0] features_q, moved_q;
   logic [65:0] result_end_q, features_end_q, moved_end_q;
   logic bad_result_q, bad_features_q, bad_moved_q;
@@ -126,57 +122,93 @@ module entry_check
     destination_marked_q <= destination_marked_i;
   end
 
-  failure_t failure;
+  // The detail that is told.
+  typedef enum logic [3:0] {
+    Word0,
+    Word1,
+    Word2,
+    Word3,
+    First,
+    Second,
+    Source,
+    Destination,
+    Features,
+    Moved,
+    Result
+  } detail_e;
+  typedef struct packed {
+    fault_e  fault;
+    detail_e detail;
+  } verdict_t;
+
+  verdict_t verdict, verdict_q;
   logic mark_enc, mark_enc_read, mark_source, mark_destination;
+  logic [31:0] detail;
   always_ff @(posedge clk_i) begin
-    failure_o <= failure;
+    verdict_q <= verdict;
+    failure_o <= '{fault: verdict_q.fault, unit: UnitSequencer, detail: detail};
+    if (verdict_q.fault == FaultNone) failure_o <= NoFailure;
+    if (verdict_q.fault == FaultAddress) failure_o.unit <= UnitHost;
     {mark_enc_o, mark_enc_read_o} <= {mark_enc, mark_enc_read};
     {mark_source_o, mark_destination_o} <= {mark_source, mark_destination};
   end
 
   always_comb begin
-    failure = NoFailure;
+    unique case (verdict_q.detail)
+      First: detail = 32'(first);
+      Second: detail = 32'(second);
+      Source: detail = 32'(source_o);
+      Destination: detail = 32'(destination_o);
+      Features: detail = features_q[31:0];
+      Moved: detail = moved_q[31:0];
+      Result: detail = result_i[31:0];
+      default: detail = 32'(verdict_q.detail);  // the number of a word
+    endcase
+  end
+
+  always_comb begin
+    verdict = '{fault: FaultNone, detail: Word0};
     {mark_enc, mark_enc_read, mark_source, mark_destination} = '0;
     if (encodes_q) begin
       mark_enc = 1'b1;
       mark_destination = greedy_q;
-      if (bad_encode_q) failure = refuse(FaultBadEntry, 32'd0);
-      else if (greedy_q ? high_3_q : word_3_q) failure = refuse(FaultBadEntry, 32'd3);
-      else if (first_beyond_enc_q || (!reset && !enc_live_q)) failure = refuse(FaultBadSlot, 32'(first));
+      if (bad_encode_q) verdict = '{FaultBadEntry, Word0};
+      else if (greedy_q ? high_3_q : word_3_q) verdict = '{FaultBadEntry, Word3};
+      else if (first_beyond_enc_q || (!reset && !enc_live_q)) verdict = '{FaultBadSlot, First};
       else if (greedy_q && (destination_beyond_q || (!reset && !destination_live_q)))
-        failure = refuse(FaultBadSlot, 32'(destination_o));
-      else if (enc_marked_q) failure = refuse(FaultHazard, 32'(first));
-      else if (greedy_q && destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
-      else if (bad_features_q) failure = refuse(FaultAddress, features_q[31:0]);
-      else if (greedy_q && bad_result_q) failure = refuse(FaultAddress, result_i[31:0]);
+        verdict = '{FaultBadSlot, Destination};
+      else if (enc_marked_q) verdict = '{FaultHazard, First};
+      else if (greedy_q && destination_marked_q) verdict = '{FaultHazard, Destination};
+      else if (bad_features_q) verdict = '{FaultAddress, Features};
+      else if (greedy_q && bad_result_q) verdict = '{FaultAddress, Result};
     end else if (decodes_q) begin
       mark_enc_read = !no_joint;
       mark_source = kind == KindToken && !same_q;
       mark_destination = 1'b1;
-      if (bad_decode_q) failure = refuse(FaultBadEntry, 32'd0);
-      else if (kind == KindNone && !same_q) failure = refuse(FaultBadEntry, 32'd1);
-      else if (kind == KindToken && token_beyond_q) failure = refuse(FaultBadEntry, 32'd2);
-      else if (word_3_q) failure = refuse(FaultBadEntry, 32'd3);
-      else if (!no_joint && (first_beyond_enc_q || enc_free_q)) failure = refuse(FaultBadSlot, 32'(first));
-      else if (kind != KindStart && (source_beyond_q || !source_live_q)) failure = refuse(FaultBadSlot, 32'(source_o));
-      else if (destination_beyond_q) failure = refuse(FaultBadSlot, 32'(destination_o));
-      else if (mark_source && source_written_q) failure = refuse(FaultHazard, 32'(source_o));
-      else if (destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
-      else if (!no_joint && bad_result_q) failure = refuse(FaultAddress, result_i[31:0]);
+      if (bad_decode_q) verdict = '{FaultBadEntry, Word0};
+      else if (kind == KindNone && !same_q) verdict = '{FaultBadEntry, Word1};
+      else if (kind == KindToken && token_beyond_q) verdict = '{FaultBadEntry, Word2};
+      else if (word_3_q) verdict = '{FaultBadEntry, Word3};
+      else if (!no_joint && (first_beyond_enc_q || enc_free_q)) verdict = '{FaultBadSlot, First};
+      else if (kind != KindStart && (source_beyond_q || !source_live_q)) verdict = '{FaultBadSlot, Source};
+      else if (destination_beyond_q) verdict = '{FaultBadSlot, Destination};
+      else if (mark_source && source_written_q) verdict = '{FaultHazard, Source};
+      else if (destination_marked_q) verdict = '{FaultHazard, Destination};
+      else if (!no_joint && bad_result_q) verdict = '{FaultAddress, Result};
     end else begin
       mark_source = copies_q || saves_q;
       mark_destination = !saves_q;
-      if (bad_slot_q) failure = refuse(FaultBadEntry, 32'd0);
-      else if (high_1_q) failure = refuse(FaultBadEntry, 32'd1);
-      else if (word_3_q) failure = refuse(FaultBadEntry, 32'd3);
-      else if (first_beyond_q) failure = refuse(FaultBadSlot, 32'(first));
-      else if (copies_q && (prediction_q ? !source_live_q : enc_free_q)) failure = refuse(FaultBadSlot, 32'(first));
-      else if (saves_q && (prediction_q ? !source_live_q : !enc_live_q)) failure = refuse(FaultBadSlot, 32'(first));
-      else if (copies_q && second_beyond_q) failure = refuse(FaultBadSlot, 32'(second));
-      else if (mark_source && source_written_q) failure = refuse(FaultHazard, 32'(first));
-      else if (mark_destination && destination_marked_q) failure = refuse(FaultHazard, 32'(destination_o));
+      if (bad_slot_q) verdict = '{FaultBadEntry, Word0};
+      else if (high_1_q) verdict = '{FaultBadEntry, Word1};
+      else if (word_3_q) verdict = '{FaultBadEntry, Word3};
+      else if (first_beyond_q) verdict = '{FaultBadSlot, First};
+      else if (copies_q && (prediction_q ? !source_live_q : enc_free_q)) verdict = '{FaultBadSlot, First};
+      else if (saves_q && (prediction_q ? !source_live_q : !enc_live_q)) verdict = '{FaultBadSlot, First};
+      else if (copies_q && second_beyond_q) verdict = '{FaultBadSlot, Second};
+      else if (mark_source && source_written_q) verdict = '{FaultHazard, First};
+      else if (mark_destination && destination_marked_q) verdict = '{FaultHazard, Destination};
       else if (saves_q || restores_q) begin
-        if (bad_moved_q) failure = refuse(FaultAddress, moved_q[31:0]);
+        if (bad_moved_q) verdict = '{FaultAddress, Moved};
       end
     end
   end

@@ -123,14 +123,15 @@ module entry_desk
 
   // The check.
   logic [15:0] enc_slot, source_slot, destination_slot;
+  logic [15:0] enc_slot_q, source_slot_q, destination_slot_q;
   logic enc_live, enc_free, enc_marked, source_live, source_written, destination_live, destination_marked;
   logic mark_enc, mark_enc_read, mark_source, mark_destination, encodes, decodes;
   logic [31:0] feature_bytes, slot_bytes;
   assign encodes = descriptor_i[0][7:0] == CmdEncode || descriptor_i[0][7:0] == CmdGreedy;
   assign decodes = descriptor_i[0][7:0] == CmdDecode;
   logic [31:0] feature_bytes_q, slot_bytes_q;
-  logic [3:0] checking_q;
-  assign got_o = checking_q[3];
+  logic [4:0] checking_q;
+  assign got_o = checking_q[4];
   always_comb begin
     feature_bytes = '0;
     for (int v = 0; v < 3; v++) begin
@@ -145,7 +146,10 @@ module entry_desk
   always_ff @(posedge clk_i) begin
     feature_bytes_q <= feature_bytes;
     slot_bytes_q <= slot_bytes;
-    checking_q <= stage_reset ? '0 : {checking_q[2:0], got};
+    enc_slot_q <= enc_slot;
+    source_slot_q <= source_slot;
+    destination_slot_q <= destination_slot;
+    checking_q <= stage_reset ? '0 : {checking_q[3:0], got};
   end
 
   entry_check u_check (
@@ -188,14 +192,14 @@ module entry_desk
   ) u_slots (
       .clk_i,
       .rst_i,
-      .enc_slot_i(set_enc ? set_slot : enc_slot),
+      .enc_slot_i(enc_slot_q),
       .enc_live_o(enc_live),
       .enc_free_o(enc_free),
       .enc_marked_o(enc_marked),
-      .source_i(source_slot),
+      .source_i(source_slot_q),
       .source_live_o(source_live),
       .source_written_o(source_written),
-      .destination_i(set_pred ? set_slot : destination_slot),
+      .destination_i(destination_slot_q),
       .destination_live_o(destination_live),
       .destination_marked_o(destination_marked),
       .clear_marks_i,
@@ -203,6 +207,8 @@ module entry_desk
       .mark_enc_read_i(mark_i && mark_enc_read),
       .mark_source_i(mark_i && mark_source),
       .mark_destination_i(mark_i && mark_destination),
+      .set_enc_slot_i(set_enc ? set_slot : enc_slot_q),
+      .set_pred_slot_i(set_pred ? set_slot : destination_slot_q),
       .set_enc_i(set_enc || (accept_i && encodes)),
       .set_pred_i(set_pred || (accept_i && predicts)),
       .live_i(accept_i ? (full_step || decodes) : set_live),

@@ -105,6 +105,7 @@ module front
     End
   } state_e;
 
+  (* fsm_encoding = "one-hot" *)
   state_e state_q;
   descriptor_t descriptor_q;
   logic [31:0] head_q, crc_q;

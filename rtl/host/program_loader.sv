@@ -57,6 +57,7 @@ module program_loader
     Idle,
     LoadSums,
     LoadCompare,
+    LoadFault,
     LoadJudge,
     Request,
     Stream,
@@ -97,8 +98,12 @@ module program_loader
     bad_address_q <= address_i[1:0] != '0 || chunk_end_q > 65'(mem_size_i);
   end
 
-  fault_e load_fault;
-  logic [31:0] load_detail;
+  fault_e load_fault, load_fault_q;
+  logic [31:0] load_detail, load_detail_q;
+  always_ff @(posedge clk_i) begin
+    load_fault_q  <= load_fault;
+    load_detail_q <= load_detail;
+  end
   always_comb begin
     load_fault  = FaultBadCommand;
     load_detail = 32'd13;
@@ -169,13 +174,14 @@ module program_loader
         else if (start_i) state_q <= Header;
       end
       LoadSums: state_q <= LoadCompare;
-      LoadCompare: state_q <= LoadJudge;
+      LoadCompare: state_q <= LoadFault;
+      LoadFault: state_q <= LoadJudge;
       LoadJudge: begin
         good_q <= 1'b0;
-        if (load_fault != FaultNone) begin
-          fault_q <= load_fault;
+        if (load_fault_q != FaultNone) begin
+          fault_q <= load_fault_q;
           unit_q <= UnitHost;
-          fault_detail_q <= load_detail;
+          fault_detail_q <= load_detail_q;
           state_q <= Done;
         end else begin
           valid_o <= 1'b0;

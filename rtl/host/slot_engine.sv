@@ -72,6 +72,7 @@ module slot_engine
   slot_op_e op_q;
   logic cells_q;  // at the cell part
   logic [15:0] left_q, cell_units_q;
+  logic none_q, no_cells_q;  // nothing is left, of the cells: as they are when a part is looked at
   logic [ActAddrW-1:0] act_q, to_act_q;
   logic [CellAddrW-1:0] cell_q, to_cell_q;
   logic [63:0] addr_q;
@@ -100,13 +101,16 @@ module slot_engine
   always_ff @(posedge clk_i) begin
     done_o <= 1'b0;
     wait_q <= wait_q + 2'd1;
+    none_q <= left_q == '0;
 
     unique case (state_q)
       Idle: begin
         op_q <= job_i.op;
         cells_q <= 1'b0;
         left_q <= job_i.act_units;
+        none_q <= job_i.act_units == '0;
         cell_units_q <= job_i.cell_units;
+        no_cells_q <= job_i.cell_units == '0;
         act_q <= job_i.act;
         cell_q <= job_i.cell_unit;
         to_act_q <= (job_i.op == SlotCopy) ? job_i.to_act : job_i.act;
@@ -116,17 +120,15 @@ module slot_engine
       end
       Part: begin
         word_q <= '0;
-        if (left_q != '0) begin
+        if (op_q == SlotZero) buffer_q <= '0;
+        if (!none_q) begin
           left_q <= left_q - 16'd1;
-          if (op_q == SlotZero) begin
-            buffer_q <= '0;
-            state_q  <= Write;
-          end else begin
-            state_q <= (op_q == SlotRestore) ? Stream : Read;
-          end
+          if (op_q == SlotZero) state_q <= Write;
+          else state_q <= (op_q == SlotRestore) ? Stream : Read;
         end else if (!cells_q) begin
           cells_q <= 1'b1;
           left_q  <= cell_units_q;
+          none_q  <= no_cells_q;
         end else begin
           done_o  <= 1'b1;
           state_q <= Idle;

@@ -41,7 +41,9 @@ module slot_port
   } user_e;
 
   user_e user, user_q;
-  logic served_q;  // a zeroing is under way or just done: its request is still up
+  slot_job_t job;
+  logic busy_q;  // a job waits for the engine, is under way or just done: the request of a zeroing is still up
+  logic take;
 
   always_comb begin
     user = ForMove;
@@ -50,35 +52,43 @@ module slot_port
     else if (send_valid_i) user = ForSender;
   end
 
-  assign job_valid_o = !served_q && (zero_valid_i[0] || zero_valid_i[1] || send_valid_i || move_valid_i);
-  assign send_ready_o = job_ready_i && job_valid_o && user == ForSender;
-  assign move_ready_o = job_ready_i && job_valid_o && user == ForMove;
+  assign take = !busy_q && (zero_valid_i[0] || zero_valid_i[1] || send_valid_i || move_valid_i);
+  assign send_ready_o = take && user == ForSender;
+  assign move_ready_o = take && user == ForMove;
   assign zero_done_o[0] = job_done_i && user_q == ForEncode;
   assign zero_done_o[1] = job_done_i && user_q == ForDecode;
   assign send_done_o = job_done_i && user_q == ForSender;
   assign move_done_o = job_done_i && user_q == ForMove;
 
   always_comb begin
-    job_o = '0;  // zeroing: op SlotZero
+    job = '0;  // zeroing: op SlotZero
     unique case (user)
       ForEncode: begin
-        {job_o.act, job_o.cell_unit} = {zero_act_i[0], zero_cell_i[0]};
-        {job_o.act_units, job_o.cell_units} = {header_i.enc_a_units, header_i.enc_c_units};
+        {job.act, job.cell_unit} = {zero_act_i[0], zero_cell_i[0]};
+        {job.act_units, job.cell_units} = {header_i.enc_a_units, header_i.enc_c_units};
       end
       ForDecode: begin
-        {job_o.act, job_o.cell_unit} = {zero_act_i[1], zero_cell_i[1]};
-        {job_o.act_units, job_o.cell_units} = {header_i.pred_a_units, header_i.pred_c_units};
+        {job.act, job.cell_unit} = {zero_act_i[1], zero_cell_i[1]};
+        {job.act_units, job.cell_units} = {header_i.pred_a_units, header_i.pred_c_units};
       end
-      ForSender: job_o = send_i;
-      default:   job_o = move_i;
+      ForSender: job = send_i;
+      default:   job = move_i;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    if (job_valid_o && job_ready_i) user_q <= user;
-    if (rst_i) served_q <= 1'b0;
-    else if (job_valid_o && job_ready_i) served_q <= 1'b1;
-    else if (job_done_i) served_q <= 1'b0;
+    if (take) begin
+      user_q <= user;
+      job_o  <= job;
+    end
+    if (rst_i) begin
+      busy_q <= 1'b0;
+      job_valid_o <= 1'b0;
+    end else begin
+      if (take) busy_q <= 1'b1;
+      else if (job_done_i) busy_q <= 1'b0;
+      job_valid_o <= take || (job_valid_o && !job_ready_i);
+    end
   end
 
   logic unused;

@@ -27,13 +27,15 @@ module slot_table #(
     input logic mark_destination_i,
 
     // Changes.
-    input logic                 set_enc_i,    // the slot looked up becomes...
-    input logic                 set_pred_i,   // the destination looked up becomes...
+    input logic [         15:0] set_enc_slot_i,
+    input logic [         15:0] set_pred_slot_i,
+    input logic                 set_enc_i,        // this slot becomes...
+    input logic                 set_pred_i,       // this prediction slot becomes...
     input logic                 live_i,
-    input logic                 pred_live_i,  // the same of the prediction slot
-    input logic                 ended_i,      // encoder slots: ended, with live_i low
+    input logic                 pred_live_i,      // the same of the prediction slot
+    input logic                 ended_i,          // encoder slots: ended, with live_i low
     input logic                 free_all_i,
-    input logic                 drop_i,       // free the slots of these maps
+    input logic                 drop_i,           // free the slots of these maps
     input logic [ EncSlots-1:0] drop_enc_i,
     input logic [PredSlots-1:0] drop_pred_i,
 
@@ -54,10 +56,12 @@ module slot_table #(
 
   logic [EncSlots-1:0] enc_live_q, enc_ended_q, enc_mark_q, enc_read_q;
   logic [PredSlots-1:0] pred_live_q, read_q, written_q;
-  logic [EncW-1:0] enc;
-  logic [PredW-1:0] source, destination;
+  logic [EncW-1:0] enc, set_enc;
+  logic [PredW-1:0] source, destination, set_pred;
 
   assign enc = enc_slot_i[EncW-1:0];
+  assign set_enc = set_enc_slot_i[EncW-1:0];
+  assign set_pred = set_pred_slot_i[PredW-1:0];
   assign source = source_i[PredW-1:0];
   assign destination = destination_i[PredW-1:0];
   assign enc_live_o = enc_live_q[enc];
@@ -93,10 +97,10 @@ module slot_table #(
       pred_live_q <= pred_live_q & ~drop_pred_i;
     end
     if (set_enc_i) begin
-      enc_live_q[enc]  <= live_i;
-      enc_ended_q[enc] <= ended_i;
+      enc_live_q[set_enc]  <= live_i;
+      enc_ended_q[set_enc] <= ended_i;
     end
-    if (set_pred_i) pred_live_q[destination] <= pred_live_i;
+    if (set_pred_i) pred_live_q[set_pred] <= pred_live_i;
     if (rst_i || free_all_i) begin
       enc_live_q  <= '0;
       enc_ended_q <= '0;
@@ -105,5 +109,5 @@ module slot_table #(
   end
 
   logic unused;
-  assign unused = &{1'b0, enc_slot_i, source_i, destination_i};  // numbers beyond the slots there are are refused first
+  assign unused = &{1'b0, enc_slot_i, source_i, destination_i, set_enc_slot_i, set_pred_slot_i};  // numbers beyond the slots there are are refused first
 endmodule

@@ -14,36 +14,54 @@ module soft_reset #(
     output logic hold_o,          // host stages are held in reset
     output logic purge_o,
     output logic drop_pending_o,  // one clock, the first
-    output logic reset_o          // one clock, the last: all units
+    output logic reset_o          // two clocks, the last: all units; those of the engine have it a clock later
 );
   localparam int unsigned WaitW = $clog2(Patience + 1);
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     Idle,
+    First,
     Purge,
     Rest,
-    Reset
+    Reset,
+    Settle
   } state_e;
 
   state_e state_q;
   logic [WaitW-1:0] wait_q;
 
-  assign hold_o = state_q != Idle || request_i;
-  assign drop_pending_o = state_q == Idle && request_i;
+  assign drop_pending_o = state_q == First;
   assign purge_o = state_q == Purge;
-  assign reset_o = state_q == Reset;
 
   always_ff @(posedge clk_i) begin
     wait_q <= wait_q + WaitW'(1);
     unique case (state_q)
       Idle: begin
         wait_q <= '0;
-        if (request_i) state_q <= Purge;
+        if (request_i) begin
+          hold_o  <= 1'b1;
+          state_q <= First;
+        end
       end
+      First: state_q <= Purge;
       Purge: if (purged_i) state_q <= Rest;
-      Rest: if (bus_idle_i || 32'(wait_q) == Patience) state_q <= Reset;
-      default: state_q <= Idle;
+      Rest: begin
+        if (bus_idle_i || 32'(wait_q) == Patience) begin
+          reset_o <= 1'b1;
+          state_q <= Reset;
+        end
+      end
+      Reset: state_q <= Settle;
+      default: begin
+        hold_o  <= 1'b0;
+        reset_o <= 1'b0;
+        state_q <= Idle;
+      end
     endcase
-    if (rst_i) state_q <= Idle;
+    if (rst_i) begin
+      hold_o  <= 1'b0;
+      reset_o <= 1'b0;
+      state_q <= Idle;
+    end
   end
 endmodule

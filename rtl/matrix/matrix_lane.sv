@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four rows of the array: products with the activations that all rows share, their sums over the columns, an accumulator a vector, and the rows' part of the
-// result memory. A step's sums are there 5 + log2(Cols) clocks after weights and activations.
+// result memory, a ring. A step's sums are there 5 + log2(Cols) clocks after weights and activations.
 module matrix_lane #(
     parameter int unsigned Cols = 8,  // a power of two
     parameter int unsigned MaxVectors = 4,
@@ -10,6 +10,7 @@ module matrix_lane #(
     parameter int unsigned ResultAddrW = $clog2(ResultWords)  // derived
 ) (
     input logic clk_i,
+    input logic rst_i,
 
     // Operands of a step.
     input logic signed [7:0] weights_i[4][Cols],
@@ -21,12 +22,9 @@ module matrix_lane #(
     input logic               step_last_i,   // the accumulator goes to the result memory
     input logic [VectorW-1:0] step_vector_i,
 
-    // Where the sums that are there now go, if it is the last step of theirs.
-    input logic [ResultAddrW-1:0] waddr_i,
-
-    // Result memory; data in the same clock.
-    input  logic        [ResultAddrW-1:0] raddr_i,
-    output logic signed [           31:0] rsums_o[4]
+    // Result memory: the oldest sums that have not been taken, two clocks after they were written or the ones before them taken.
+    input  logic               taken_i,
+    output logic signed [31:0] rsums_o[4]
 );
   localparam int unsigned ProductW = 15;  // no weight is -128
   localparam int unsigned SumW = ProductW + $clog2(Cols);
@@ -65,12 +63,23 @@ module matrix_lane #(
     now_q <= next_q;
     now_last_q <= next_last_q;
     now_vector_q <= next_vector_q;
+    if (rst_i) {next_q, now_q} <= '0;
   end
   assign bypass = now_q && now_vector_q == next_vector_q;
 
+  // Places of the ring, each lane its own as well.
+  (* keep *) logic [ResultAddrW-1:0] waddr_q, raddr_q;
+  logic write;
+  assign write = now_q && now_last_q;
+  always_ff @(posedge clk_i) begin
+    if (write) waddr_q <= waddr_q + 1'b1;
+    if (taken_i) raddr_q <= raddr_q + 1'b1;
+    if (rst_i) {waddr_q, raddr_q} <= '0;
+  end
+
   for (genvar r = 0; r < 4; r++) begin : gen_row
     logic signed [SumW-1:0] sum;
-    logic signed [31:0] stored, held_q, total;
+    logic signed [31:0] stored, held_q, total, result;
 
     adder_tree #(
         .Terms(Cols),
@@ -102,11 +111,12 @@ module matrix_lane #(
         .Words(ResultWords)
     ) u_results (
         .clk_i,
-        .we_i   (now_q && now_last_q),
-        .waddr_i,
+        .we_i   (write),
+        .waddr_i(waddr_q),
         .wdata_i(total),
-        .raddr_i,
-        .rdata_o(rsums_o[r])
+        .raddr_i(raddr_q),
+        .rdata_o(result)
     );
+    always_ff @(posedge clk_i) rsums_o[r] <= result;
   end
 endmodule

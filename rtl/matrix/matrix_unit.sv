@@ -5,7 +5,7 @@ module matrix_unit
   import gharial_pkg::mat_job_t;
   import gharial_pkg::ActAddrW;
 #(
-    parameter int unsigned Rows = gharial_config_pkg::Rows,  // a power of two, at least 4
+    parameter int unsigned Rows = gharial_config_pkg::Rows,  // a power of two, at least 8
     parameter int unsigned Cols = gharial_config_pkg::Cols,  // a power of two, at least 2
     parameter int unsigned MaxVectors = gharial_pkg::MaxVectors,  // 2 to 4
     parameter string Multiplier = "GENERIC"  // "ECP5": two rows share one MULT18X18D
@@ -18,12 +18,12 @@ module matrix_unit
     output logic     job_ready_o,
     input  mat_job_t job_i,
 
-    // Weight memory; data two clocks after weight_en_o, kept until the next.
+    // Weight memory; data three clocks after weight_en_o, kept until the next.
     output logic                   weight_en_o,
     output logic [           23:0] weight_addr_o,  // tile
     input  logic [Rows*Cols*8-1:0] weight_data_i,  // byte r * Cols + c: row r, column c
 
-    // Activation memory, likewise.
+    // Activation memory, data after two clocks.
     output logic                act_en_o,
     output logic [ActAddrW-1:0] act_addr_o,  // activation unit
     input  logic [  Cols*8-1:0] act_data_i,
@@ -43,11 +43,10 @@ module matrix_unit
 );
   localparam int unsigned VectorW = $clog2(MaxVectors);
   localparam int unsigned ResultWords = 16;  // sums of all rows that may wait to be taken
-  localparam int unsigned ResultAddrW = $clog2(ResultWords);
-  localparam int unsigned Delay = 2 + 5 + $clog2(Cols);  // memory, multiplier, adder tree
+  localparam int unsigned Delay = 3 + 5 + $clog2(Cols);  // memory, multiplier, adder tree
 
-  if (Rows < 4 || 1 << $clog2(Rows) != Rows) begin : gen_check_rows
-    $error("%m: Rows must be a power of two, at least 4");
+  if (Rows < 8 || 1 << $clog2(Rows) != Rows) begin : gen_check_rows
+    $error("%m: Rows must be a power of two, at least 8");
   end
   if (Cols < 2 || 1 << $clog2(Cols) != Cols) begin : gen_check_cols
     $error("%m: Cols must be a power of two, at least 2");
@@ -104,15 +103,18 @@ module matrix_unit
   end
 
   // One tile is held while the vectors pass, each with its own activations.
-  logic signed [ 7:0] acts [Cols];
   logic signed [31:0] rsums[Rows];
-  logic [ResultAddrW-1:0] waddr, raddr;
-  for (genvar c = 0; c < Cols; c++) begin : gen_act
-    assign acts[c] = signed'(act_data_i[8*c+:8]);
-  end
+  logic [Rows/4-1:0] taken;
 
   for (genvar l = 0; l < Rows / 4; l++) begin : gen_lane
+    // Activations wait for the weights here: each lane has its own, as one register would have to reach all multipliers.
+    (* keep *) logic [Cols*8-1:0] acts_q;
     logic signed [7:0] weights[4][Cols];
+    logic signed [7:0] acts[Cols];
+    always_ff @(posedge clk_i) acts_q <= act_data_i;
+    for (genvar c = 0; c < Cols; c++) begin : gen_act
+      assign acts[c] = signed'(acts_q[8*c+:8]);
+    end
     for (genvar r = 0; r < 4; r++) begin : gen_row
       for (genvar c = 0; c < Cols; c++) begin : gen_col
         assign weights[r][c] = signed'(weight_data_i[8*((4*l+r)*Cols+c)+:8]);
@@ -126,14 +128,14 @@ module matrix_unit
         .Multiplier(Multiplier)
     ) u_lane (
         .clk_i,
+        .rst_i,
         .weights_i    (weights),
         .acts_i       (acts),
         .step_i       (due_q[Delay-3].valid),
         .step_first_i (due_q[Delay-3].first),
         .step_last_i  (due_q[Delay-3].last),
         .step_vector_i(due_q[Delay-3].vector),
-        .waddr_i      (waddr),
-        .raddr_i      (raddr),
+        .taken_i      (taken[l]),
         .rsums_o      (rsums[4*l:4*l+3])
     );
   end
@@ -153,9 +155,8 @@ module matrix_unit
       .entry_vector_i(entry_vector),
       .entry_last_i  (entry_last),
       .write_i       (due_q[Delay-1].valid && due_q[Delay-1].last),
-      .waddr_o       (waddr),
-      .raddr_o       (raddr),
       .rsums_i       (rsums),
+      .taken_o       (taken),
       .res_valid_o,
       .res_ready_i,
       .res_sums_o,

@@ -44,10 +44,15 @@ module matrix_walker
   // Next job.
   logic next_valid_q;
   mat_job_t next_q;
+  logic next_one_tile_q, next_one_group_q;
   logic load;
 
   always_ff @(posedge clk_i) begin
-    if (job_valid_i && job_ready_o) next_q <= job_i;
+    if (job_valid_i && job_ready_o) begin
+      next_q <= job_i;
+      next_one_tile_q <= job_i.col_tiles == 16'd1;
+      next_one_group_q <= job_i.row_groups == 16'd1;
+    end
     if (rst_i) begin
       next_valid_q <= 1'b0;
     end else if (job_valid_i && job_ready_o) begin
@@ -58,16 +63,21 @@ module matrix_walker
   end
   assign job_ready_o = !next_valid_q;
 
-  // Present job: what it repeats, and where it is.
+  // Present job: what it repeats, and where it is. That something is the last one is known beforehand, by registers of its own: every clock's step,
+  // and through that all that is here, depends on it.
   logic busy_q;  // there is one
   logic walked_q;  // all its steps are done, it only waits for its time to pass
   logic [AgeW-1:0] age_q;  // clocks since its first step, up to the largest value
+  logic aged_q;  // it has that
   logic [15:0] tiles_less_1_q;
+  logic one_tile_q, one_vector_q;
   logic [ActAddrW-1:0] source_q, stride_q;
   logic [1:0] vectors_less_1_q;
 
   logic [1:0] vector_q;
-  logic first_tile_q;
+  logic first_vector_q, last_vector_q;
+  logic first_tile_q, last_tile_q, last_group_q;
+  logic start_q, final_q;  // the first step of a group, the last one of the job
   logic [15:0] tiles_left_q;  // in the group, after this one
   logic [15:0] groups_left_q;  // after this one
   logic [15:0] group_q;
@@ -75,30 +85,38 @@ module matrix_walker
   logic [ActAddrW-1:0] act_q;  // of this step
   logic [ActAddrW-1:0] act_tile_q;  // of vector 0
 
-  logic step, last_vector, last_tile, last_group, last_step, finish;
-  assign step = busy_q && !walked_q && (room_i || !(first_tile_q && vector_q == '0));
-  assign last_vector = vector_q == vectors_less_1_q;
-  assign last_tile = tiles_left_q == '0;
-  assign last_group = groups_left_q == '0;
-  assign last_step = step && last_vector && last_tile && last_group;
-  assign finish = (last_step || walked_q) && age_q == '1;
+  logic step, last_step, finish;
+  assign step = busy_q && !walked_q && (room_i || !start_q);
+  assign last_step = step && final_q;
+  assign finish = (last_step || walked_q) && aged_q;
   assign load = next_valid_q && (!busy_q || finish);
 
   always_ff @(posedge clk_i) begin
     if (step) begin
-      if (!last_vector) begin
+      start_q <= last_vector_q && last_tile_q;
+      if (!last_vector_q) begin
+        final_q <= vector_q + 1'b1 == vectors_less_1_q && last_tile_q && last_group_q;
         vector_q <= vector_q + 1'b1;
+        first_vector_q <= 1'b0;
+        last_vector_q <= vector_q + 1'b1 == vectors_less_1_q;
         act_q <= act_q + stride_q;
       end else begin
         vector_q <= '0;
-        tile_q   <= tile_q + 1'b1;
-        if (!last_tile) begin
+        first_vector_q <= 1'b1;
+        last_vector_q <= one_vector_q;
+        tile_q <= tile_q + 1'b1;
+        if (!last_tile_q) begin
           first_tile_q <= 1'b0;
+          last_tile_q <= tiles_left_q == 16'd1;
+          final_q <= one_vector_q && tiles_left_q == 16'd1 && last_group_q;
           tiles_left_q <= tiles_left_q - 1'b1;
           act_tile_q <= act_tile_q + 1'b1;
           act_q <= act_tile_q + 1'b1;
         end else begin
           first_tile_q <= 1'b1;
+          last_tile_q <= one_tile_q;
+          last_group_q <= groups_left_q == 16'd1;
+          final_q <= one_vector_q && one_tile_q && groups_left_q == 16'd1;
           tiles_left_q <= tiles_less_1_q;
           groups_left_q <= groups_left_q - 1'b1;
           group_q <= group_q + 1'b1;
@@ -107,19 +125,31 @@ module matrix_walker
         end
       end
     end
-    if (age_q != '0 || step) age_q <= (age_q == '1) ? age_q : age_q + 1'b1;
+    if (!aged_q && (age_q != '0 || step)) begin
+      age_q  <= age_q + 1'b1;
+      aged_q <= age_q == AgeW'(MinClocks - 2);
+    end
     if (last_step) walked_q <= 1'b1;
     if (finish) busy_q <= 1'b0;
     if (load) begin
       busy_q <= 1'b1;
       walked_q <= 1'b0;
       age_q <= '0;
+      aged_q <= 1'b0;
       tiles_less_1_q <= next_q.col_tiles - 1'b1;
+      one_tile_q <= next_one_tile_q;
+      one_vector_q <= next_q.vectors_less_1 == '0;
+      start_q <= 1'b1;
+      final_q <= next_q.vectors_less_1 == '0 && next_one_tile_q && next_one_group_q;
       source_q <= next_q.source;
       stride_q <= next_q.source_stride;
       vectors_less_1_q <= next_q.vectors_less_1;
       vector_q <= '0;
+      first_vector_q <= 1'b1;
+      last_vector_q <= next_q.vectors_less_1 == '0;
       first_tile_q <= 1'b1;
+      last_tile_q <= next_one_tile_q;
+      last_group_q <= next_one_group_q;
       tiles_left_q <= next_q.col_tiles - 1'b1;
       groups_left_q <= next_q.row_groups - 1'b1;
       group_q <= '0;
@@ -130,23 +160,23 @@ module matrix_walker
     if (rst_i) busy_q <= 1'b0;
   end
 
-  assign claim_o = step && first_tile_q && vector_q == '0;
+  assign claim_o = step && start_q;
   assign claim_less_1_o = vectors_less_1_q;
-  assign entry_o = step && last_tile;
+  assign entry_o = step && last_tile_q;
   assign entry_group_o = group_q;
   assign entry_vector_o = vector_q;
-  assign entry_last_o = last_group && last_vector;
+  assign entry_last_o = last_group_q && last_vector_q;
   assign active_o = step;
   assign blocked_o = busy_q && !step;
 
   always_ff @(posedge clk_i) begin
-    weight_en_o   <= step && vector_q == '0 && !rst_i;
+    weight_en_o   <= step && first_vector_q && !rst_i;
     act_en_o      <= step && !rst_i;
     step_o        <= step && !rst_i;
     weight_addr_o <= tile_q;
     act_addr_o    <= act_q;
     step_first_o  <= first_tile_q;
-    step_last_o   <= last_tile;
+    step_last_o   <= last_tile_q;
     step_vector_o <= vector_q[VectorW-1:0];
   end
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program space on chip: written by the loader as a stream of 32-bit words in ascending order, read as wide words. A wide word is written when its
-// last part arrives.
+// A program space on chip: written by the loader as a stream of 32-bit words, read as wide words.
 module loaded_memory #(
-    parameter int unsigned Width = 64,  // bits of a word, a multiple of 32
+    parameter int unsigned Width = 64,  // bits of a word: 32 times a power of two
     parameter int unsigned Words = 512,
     parameter int unsigned AddrW = (Words > 1) ? $clog2(Words) : 1  // derived
 ) (
@@ -16,37 +15,42 @@ module loaded_memory #(
     input  logic [AddrW-1:0] raddr_i,
     output logic [Width-1:0] rdata_o   // two clocks after re_i
 );
+  if (Width != 32 << $clog2(Width / 32)) begin : gen_check
+    $error("%m: Width must be 32 times a power of two");
+  end
+
   localparam int unsigned Parts = Width / 32;
+  localparam int unsigned PartW = (Parts > 1) ? $clog2(Parts) : 1;
 
-  logic complete;
-  logic [26:0] word;
-  logic [Width-1:0] wide;
+  logic we;
+  logic [AddrW-1:0] waddr;
+  logic [PartW-1:0] wpart;
+  logic [31:0] wdata;
 
-  if (Width % 32 != 0) begin : gen_check
-    $error("%m: Width must be a multiple of 32");
-  end
-  if (Parts == 1) begin : gen_narrow
-    assign complete = load_valid_i;
-    assign word = load_addr_i;
-    assign wide = load_data_i;
-  end else begin : gen_wide
-    logic [Width-33:0] parts_q;
-    always_ff @(posedge clk_i) begin
-      if (load_valid_i) parts_q <= wide[Width-1:32];
-    end
-    assign wide = {load_data_i, parts_q};
-    assign complete = load_valid_i && load_addr_i % 27'(Parts) == 27'(Parts - 1);
-    assign word = load_addr_i / 27'(Parts);
-  end
-
-  ram_1r1w #(
-      .Width(Width),
+  load_decoder #(
+      .Parts(Parts),
       .Words(Words)
-  ) u_ram (
+  ) u_decoder (
       .clk_i,
-      .we_i(complete && 32'(word) < Words),
-      .waddr_i(word[AddrW-1:0]),
-      .wdata_i(wide),
+      .load_valid_i,
+      .load_addr_i,
+      .load_data_i,
+      .we_o(we),
+      .waddr_o(waddr),
+      .wpart_o(wpart),
+      .wdata_o(wdata)
+  );
+
+  word_banks #(
+      .Banks(Parts),
+      .Words(Words),
+      .PartW(PartW)
+  ) u_banks (
+      .clk_i,
+      .we_i(we),
+      .waddr_i(waddr),
+      .wpart_i(wpart),
+      .wdata_i(wdata),
       .re_i,
       .raddr_i,
       .rdata_o

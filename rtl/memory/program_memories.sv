@@ -17,7 +17,7 @@ module program_memories
     input  logic   [31:0] load_data_i,
     output logic          table_valid_o, // the word belongs to the tables
 
-    // Data two clocks after en.
+    // Data two clocks after en, weights three.
     input  logic                            code_en_i,
     input  logic        [             15:0] code_addr_i,       // word
     output logic        [             31:0] code_data_o,
@@ -57,9 +57,10 @@ module program_memories
       .rdata_o(code_data_o)
   );
 
-  loaded_memory #(
-      .Width(Rows * Cols * 8),
-      .Words(Tiles)
+  weight_memory #(
+      .Width (Rows * Cols * 8),
+      .Words (Tiles),
+      .Groups(Rows / 4)
   ) u_weights (
       .clk_i,
       .load_valid_i(load_valid_i && load_space_i == SpaceWeights),

@@ -21,13 +21,14 @@ module small_fifo #(
     $error("%m: Depth must be a power of two, at least 2");
   end
 
+  // Whether there is a word, and room for one, are registers: comparing the places would be the start of many a long path.
   logic [AddrW:0] write_q, read_q;  // the bit on top tells full from empty
-  logic push, pop;
+  logic push, pop, one_word, one_place;
 
   assign push = push_valid_i && push_ready_o;
   assign pop = pop_valid_o && pop_ready_i;
-  assign push_ready_o = write_q != {~read_q[AddrW], read_q[AddrW-1:0]};
-  assign pop_valid_o = write_q != read_q;
+  assign one_word = write_q == read_q + (AddrW + 1)'(1);
+  assign one_place = write_q + (AddrW + 1)'(1) == {~read_q[AddrW], read_q[AddrW-1:0]};
 
   lut_ram #(
       .Width(Width),
@@ -44,10 +45,14 @@ module small_fifo #(
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
       write_q <= '0;
-      read_q  <= '0;
+      read_q <= '0;
+      pop_valid_o <= 1'b0;
+      push_ready_o <= 1'b1;
     end else begin
+      pop_valid_o <= push || (pop_valid_o && !(pop && one_word));
+      push_ready_o <= pop || (push_ready_o && !(push && one_place));
       write_q <= write_q + (AddrW + 1)'(push);
-      read_q  <= read_q + (AddrW + 1)'(pop);
+      read_q <= read_q + (AddrW + 1)'(pop);
     end
   end
 endmodule

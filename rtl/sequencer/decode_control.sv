@@ -78,6 +78,7 @@ module decode_control
   localparam logic [1:0] ModeTopK = 2'd0;
   localparam logic [1:0] ModeFuzzy = 2'd1;
 
+  (* fsm_encoding = "one-hot" *)
   state_e state_q;
   entry_t entry_q;
   logic [15:0] predictions_q, joints_q, best_q;
@@ -179,7 +180,10 @@ module decode_control
   end
 
   // After a fault a token may still be written.
-  assign done_valid_o = state_q == Done && !token_busy && !result_valid_o;
+  always_ff @(posedge clk_i) begin
+    done_valid_o <= state_q == Done && !token_busy && !result_valid_o && !(done_valid_o && done_ready_i);
+    if (rst_i) done_valid_o <= 1'b0;
+  end
   assign done_o = '{
           last: entry_q.last,
           index: entry_q.index,

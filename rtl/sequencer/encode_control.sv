@@ -52,6 +52,7 @@ module encode_control
     Run
   } state_e;
 
+  (* fsm_encoding = "one-hot" *)
   state_e state_q;
   entry_t entry_q;
 

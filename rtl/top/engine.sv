@@ -60,6 +60,22 @@ module engine
   localparam int unsigned ScaleAddrW = $clog2(ScaleBytes / 16);
   localparam int unsigned BiasAddrW = $clog2(BiasBytes / 16);
 
+  // What comes from the host block and changes long before it matters, or all at once, has a register here: its ways are long. Each unit's reset has its own.
+  (* keep *) logic rst_sequencer_q, rst_matrix_q, rst_vector_q, rst_aux_q, rst_topk_q;
+  header_t header_q;
+  logic load_valid_q;
+  space_e load_space_q;
+  logic [26:0] load_addr_q;
+  logic [31:0] load_data_q;
+  always_ff @(posedge clk_i) begin
+    {rst_sequencer_q, rst_matrix_q, rst_vector_q, rst_aux_q, rst_topk_q} <= {5{rst_i}};
+    header_q <= header_i;
+    load_valid_q <= load_valid_i;
+    load_space_q <= load_space_i;
+    load_addr_q <= load_addr_i;
+    load_data_q <= load_data_i;
+  end
+
   logic code_en, weight_en, scale_en, bias_en, embed_en, matrix_en;
   logic [15:0] code_addr;
   logic [31:0] code_data, embed_addr;
@@ -76,10 +92,10 @@ module engine
   logic table_valid;
   program_memories u_program (
       .clk_i,
-      .load_valid_i,
-      .load_space_i,
-      .load_addr_i,
-      .load_data_i,
+      .load_valid_i(load_valid_q),
+      .load_space_i(load_space_q),
+      .load_addr_i(load_addr_q),
+      .load_data_i(load_data_q),
       .table_valid_o(table_valid),
       .code_en_i(code_en),
       .code_addr_i(code_addr),
@@ -173,8 +189,8 @@ module engine
 
   sequencer u_sequencer (
       .clk_i,
-      .rst_i,
-      .header_i,
+      .rst_i(rst_sequencer_q),
+      .header_i(header_q),
       .entry_valid_i,
       .entry_ready_o,
       .entry_i,
@@ -235,7 +251,7 @@ module engine
       .Multiplier(Multiplier)
   ) u_matrix (
       .clk_i,
-      .rst_i,
+      .rst_i(rst_matrix_q),
       .job_valid_i(mat_valid),
       .job_ready_o(mat_ready),
       .job_i(mat_job),
@@ -268,10 +284,10 @@ module engine
       .Multiplier(Multiplier)
   ) u_vector (
       .clk_i,
-      .rst_i,
+      .rst_i(rst_vector_q),
       .load_valid_i(table_valid),
-      .load_addr_i(load_addr_i[15:0]),
-      .load_data_i,
+      .load_addr_i(load_addr_q[15:0]),
+      .load_data_i(load_data_q),
       .job_valid_i(vec_valid),
       .job_ready_o(vec_ready),
       .job_i(vec_job),
@@ -309,7 +325,7 @@ module engine
 
   aux_unit u_aux (
       .clk_i,
-      .rst_i,
+      .rst_i(rst_aux_q),
       .job_valid_i(aux_valid),
       .job_ready_o(aux_ready),
       .job_i(aux_job),
@@ -332,12 +348,12 @@ module engine
       .MaxClasses(MaxClasses)
   ) u_topk (
       .clk_i,
-      .rst_i,
+      .rst_i(rst_topk_q),
       .load_valid_i(table_valid),
-      .load_addr_i(load_addr_i[15:0]),
-      .load_data_i,
-      .classes_i(header_i.classes),
-      .logit_bits_i(header_i.logit_bits),
+      .load_addr_i(load_addr_q[15:0]),
+      .load_data_i(load_data_q),
+      .classes_i(header_q.classes),
+      .logit_bits_i(header_q.logit_bits),
       .logit_valid_i(logit_valid),
       .logit_quad_i(logit_quad),
       .logit_data_i(logit_data),

@@ -156,6 +156,7 @@ module topk_unit
   end
   assign finish = state_q == Drain && read_valid_q == '0 && !terms_busy;
 
+  // The last candidate is in its place long before lse_finish ends, which takes its 16 clocks for a product and some more.
   rank_sorter #(
       .Places(Places)
   ) u_sorter (
@@ -207,16 +208,24 @@ module topk_unit
   );
 
   // A table entry is two words, base and slope; it is written when the second has come.
-  always_ff @(posedge clk_i) if (load_valid_i && !load_addr_i[0]) base_q <= load_data_i[17:0];
+  logic table_we_q;
+  logic [6:0] table_waddr_q;
+  logic [35:0] table_wdata_q;
+  always_ff @(posedge clk_i) begin
+    if (load_valid_i && !load_addr_i[0]) base_q <= load_data_i[17:0];
+    table_we_q <= load_valid_i && load_addr_i[0] && load_addr_i >= FirstWord && load_addr_i < EndWord;
+    table_waddr_q <= load_addr_i[7:1];
+    table_wdata_q <= {load_data_i[17:0], base_q};
+  end
 
   ram_1r1w #(
       .Width(36),
       .Words(128)
   ) u_tables (
       .clk_i,
-      .we_i(load_valid_i && load_addr_i[0] && load_addr_i >= FirstWord && load_addr_i < EndWord),
-      .waddr_i(load_addr_i[7:1]),
-      .wdata_i({load_data_i[17:0], base_q}),
+      .we_i(table_we_q),
+      .waddr_i(table_waddr_q),
+      .wdata_i(table_wdata_q),
       .re_i(terms_en || finish_en),
       .raddr_i(terms_en ? {1'b0, terms_index} : {1'b1, finish_index}),
       .rdata_o(table_data)

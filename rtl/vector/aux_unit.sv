@@ -53,11 +53,13 @@ module aux_unit
   logic [3:0] shift_q;
   logic [15:7] large_q;  // bits of a sum that make its result 128 or more
   logic [$clog2(PerUnit+1)-1:0] part_q;  // of the activation unit at target_q
-  logic [$clog2(Queue+1)-1:0] room_q;  // places of the queue that nothing is on the way to
+  logic [$clog2(Queue+1)-1:0] room_q, room_d;  // places of the queue that nothing is on the way to
+  logic more_q, free_q;  // to_ask_q and room_q are not 0
   logic asks, asked, unit_asked, written;
 
   assign job_ready_o = !busy_q;
-  assign asks = busy_q && to_ask_q != '0 && room_q != '0;
+  assign asks = more_q && free_q;
+  assign room_d = room_q + $bits(room_q)'(written) - $bits(room_q)'(unit_asked);
   assign cell_re_o = asks && joint_q;
   assign cell_raddr_o = second_q ? pred_q : enc_q;
   assign embed_en_o = asks && !joint_q;
@@ -70,11 +72,16 @@ module aux_unit
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
       busy_q <= 1'b0;
+      more_q <= 1'b0;
+      free_q <= 1'b1;
       room_q <= Queue[$bits(room_q)-1:0];
     end else begin
       if (job_ready_o) busy_q <= job_valid_i;
       else if (done_o) busy_q <= 1'b0;
-      room_q <= room_q + $bits(room_q)'(written) - $bits(room_q)'(unit_asked);
+      if (job_ready_o) more_q <= job_valid_i;
+      else if (unit_asked) more_q <= to_ask_q != 16'd1;
+      free_q <= room_d != '0;
+      room_q <= room_d;
     end
 
     if (job_ready_o) begin

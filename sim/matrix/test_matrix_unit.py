@@ -40,7 +40,7 @@ class Bench:
         dut = self.dut
         await bench.start(dut)
         clk = dut.clk_i
-        self.weights = ReadPort(clk, dut.weight_en_o, dut.weight_addr_o, dut.weight_data_i, self._weights)
+        self.weights = ReadPort(clk, dut.weight_en_o, dut.weight_addr_o, dut.weight_data_i, self._weights, latency=3)
         self.acts = ReadPort(clk, dut.act_en_o, dut.act_addr_o, dut.act_data_i, self._acts)
         results = {name: getattr(dut, f"res_{name}_o") for name in RESULT_FIELDS}
         self.sink = Sink(clk, dut.res_valid_o, dut.res_ready_i, results, self._pauses[0])
@@ -171,7 +171,7 @@ async def start_of_each_job(dut: Any) -> None:
     """A job's first step comes when the one before has had its clocks; its first result so long after its last step."""
     tb = Bench(dut, "start_of_each_job")
     await tb.start()
-    depth = 10 + int(math.log2(tb.cols))
+    depth = 12 + int(math.log2(tb.cols))
     for tiles in (1, 15, 16, 17, 40):
         tb.put(draw_job(tb.rng, 1, tiles, 1))
     by_job = await tb.check()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memories that are more than a RAM, small: loaded ones of several widths behind one loader, activations, cells.
+// The memories that are more than a RAM, small: loaded ones of several widths behind one loader, weights, activations, cells.
 module memories_bench
   import gharial_pkg::*;
 #(
@@ -18,6 +18,7 @@ module memories_bench
     output logic [ 31:0] narrow_o,
     output logic [127:0] middle_o,
     output logic [511:0] wide_o,
+    output logic [511:0] spread_o,
 
     input  logic                matrix_en_i,
     input  logic [ActAddrW-1:0] matrix_addr_i,
@@ -92,6 +93,19 @@ module memories_bench
       .re_i(read_i),
       .raddr_i(read_addr_i[3:0]),
       .rdata_o(wide_o)
+  );
+  weight_memory #(
+      .Width (512),
+      .Words (Bytes / 64),
+      .Groups(4)
+  ) u_spread (
+      .clk_i,
+      .load_valid_i,
+      .load_addr_i,
+      .load_data_i,
+      .re_i(read_i),
+      .raddr_i(read_addr_i[3:0]),
+      .rdata_o(spread_o)
   );
 
   activation_memory #(

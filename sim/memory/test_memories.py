@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import cocotb
@@ -12,7 +13,8 @@ from cocotb.triggers import RisingEdge
 from sim.common import bench
 
 BYTES = 1024  # of each loaded memory
-WIDTHS = {"narrow": 32, "middle": 128, "wide": 512}
+WIDTHS = {"narrow": 32, "middle": 128, "wide": 512, "spread": 512}
+WRITE_LATE, READ_LATE = {"spread": 2}, {"spread": 1}  # clocks on the way to a memory; of the others: 1 and 0
 COLS, ROWS, UNITS = 8, 16, 32
 LANE = ROWS // 4  # bytes of a lane of the activations
 
@@ -134,11 +136,13 @@ async def cells(dut: Any) -> None:
 
 @cocotb.test()
 async def loading(dut: Any) -> None:
-    """Chunks of any size with pauses; a wide word appears with its last part, and nothing beyond the end is kept."""
+    """Chunks of any size with pauses; each word of the loader is there at once, and nothing beyond the end is kept."""
     await bench.start(dut)
     d, edge = Drive(dut, bench.rng("loading")), RisingEdge(dut.clk_i)
-    rams = {name: Ram(1, bits) for name, bits in WIDTHS.items()}
-    parts: dict[int, int] = {}  # of wide words under way
+    rams = {name: Ram(bits // 32, 32) for name, bits in WIDTHS.items()}
+    writing: dict[str, deque[tuple[dict[int, int], int]]]
+    writing = {name: deque([({}, 0)] * WRITE_LATE.get(name, 1)) for name in WIDTHS}
+    reading: dict[str, deque[int | None]] = {name: deque([None] * READ_LATE.get(name, 0)) for name in WIDTHS}
     at = 0
     for _ in range(6000 if bench.short() else 60_000):
         if d.rng.random() < 0.003:
@@ -152,9 +156,8 @@ async def loading(dut: Any) -> None:
         for name, bits in WIDTHS.items():
             count, size = bits // 32, BYTES * 8 // bits
             rams[name].check(int(getattr(dut, f"{name}_o").value), f"{name} at {at}")
-            writes: dict[int, int] = {}
-            parts[at] = d.now["load_data"]
-            if loads and at % count == count - 1 and at // count < size:
-                writes = {0: sum(parts[at - count + 1 + n] << 32 * n for n in range(count))}
-            rams[name].clock(writes, at // count, d.now["read_addr"] % size if reads else None)
+            writes = {at % count: d.now["load_data"]} if loads and at // count < size else {}
+            writing[name].append((writes, at // count))
+            reading[name].append(d.now["read_addr"] % size if reads else None)
+            rams[name].clock(*writing[name].popleft(), reading[name].popleft())
         at += loads
