@@ -182,10 +182,10 @@ module entry_desk
   );
 
   // An accepted entry: a full step leaves its encoder slot live, a shorter one ended; a prediction step leaves its destination live.
-  logic full_step, predicts, set_enc, set_pred, set_live, set_ended;
+  logic full_step_q, predicts, set_enc, set_pred, set_live, set_ended;
   logic [15:0] set_slot;
-  assign full_step = entry[0][20:18] == header_i.vectors;
-  assign predicts  = descriptor_i[0][7:0] == CmdGreedy || (decodes && entry[0][22:21] != KindNone);
+  always_ff @(posedge clk_i) full_step_q <= entry[0][20:18] == header_i.vectors;
+  assign predicts = descriptor_i[0][7:0] == CmdGreedy || (decodes && entry[0][22:21] != KindNone);
   slot_table #(
       .EncSlots (EncSlots),
       .PredSlots(PredSlots)
@@ -211,9 +211,9 @@ module entry_desk
       .set_pred_slot_i(set_pred ? set_slot : destination_slot_q),
       .set_enc_i(set_enc || (accept_i && encodes)),
       .set_pred_i(set_pred || (accept_i && predicts)),
-      .live_i(accept_i ? (full_step || decodes) : set_live),
+      .live_i(accept_i ? (full_step_q || decodes) : set_live),
       .pred_live_i(accept_i || set_live),
-      .ended_i(accept_i ? !full_step : set_ended),
+      .ended_i(accept_i ? !full_step_q : set_ended),
       .free_all_i,
       .drop_i(drop_i || drop_written_i),
       .drop_enc_i((drop_i ? drop_enc_i : '0) | (drop_written_i ? enc_written_o : '0)),

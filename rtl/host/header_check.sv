@@ -190,7 +190,12 @@ module header_check
   assign done_o   = state_q == Judge && (wrong_q || step_q == LastStep);
   assign header_o = header_q;
 
+  // A field is kept the clock after its word has been judged.
+  logic judged_q;
+  logic [5:0] judged_step_q;
   always_ff @(posedge clk_i) begin
+    judged_q <= state_q == Judge;
+    judged_step_q <= step_q;
     way_q <= {way_q[0], state_q == Crc && re_o};
 
     unique case (state_q)
@@ -242,32 +247,35 @@ module header_check
           enc_slots_o  <= InMemory ? 16'(EncSlots) : enc_count_q;
           pred_slots_o <= InMemory ? 16'(PredSlots) : pred_count_q;
         end
-        unique case (step_q)
-          6'd3: program_id_q <= word_q;
-          6'd4: instructions_q <= 16'((word_q - HeaderBytes) >> 5);
-          6'd5: header_q.tiles <= 24'(word_q / (Rows * Cols));
-          6'd6: header_q.scale_groups <= 16'(word_q / (4 * Rows));
-          6'd7: header_q.bias_groups <= 16'(word_q / (4 * Rows));
-          6'd9: header_q.embed_units <= word_q / Cols;
-          6'd10: {header_q.predict_count, header_q.predict_first} <= word_q;
-          6'd11: {header_q.encode_count, header_q.encode_first} <= word_q;
-          6'd12: {header_q.joint_count, header_q.joint_first} <= word_q;
-          6'd13: {header_q.vectors, header_q.feature_units} <= {high[2:0], low / 16'(Cols)};
-          6'd14: {header_q.scratch_units, header_q.feature_unit} <= word_q;
-          6'd15: {header_q.enc_c_units, header_q.enc_a_units, enc_count_q} <= {word_q, slots_q};
-          6'd16: {header_q.pred_c_units, header_q.pred_a_units, pred_count_q} <= {word_q, slots_q};
-          6'd17: {header_q.joint_enc_units, header_q.joint_enc_unit} <= word_q;
-          6'd18: {header_q.joint_pred_units, header_q.joint_pred_unit} <= word_q;
-          6'd19: begin
-            {header_q.blank, header_q.classes} <= word_q;
-            blank_last_q <= sum_q[15:0] == low;
-          end
-          6'd20: header_q.logit_bits <= low[3:0];
-          6'd21: {header_q.tokens, header_q.sum_groups} <= word_q;
-          default: ;
-        endcase
       end
     endcase
+
+    if (judged_q) begin
+      unique case (judged_step_q)
+        6'd3: program_id_q <= word_q;
+        6'd4: instructions_q <= 16'((word_q - HeaderBytes) >> 5);
+        6'd5: header_q.tiles <= 24'(word_q / (Rows * Cols));
+        6'd6: header_q.scale_groups <= 16'(word_q / (4 * Rows));
+        6'd7: header_q.bias_groups <= 16'(word_q / (4 * Rows));
+        6'd9: header_q.embed_units <= word_q / Cols;
+        6'd10: {header_q.predict_count, header_q.predict_first} <= word_q;
+        6'd11: {header_q.encode_count, header_q.encode_first} <= word_q;
+        6'd12: {header_q.joint_count, header_q.joint_first} <= word_q;
+        6'd13: {header_q.vectors, header_q.feature_units} <= {high[2:0], low / 16'(Cols)};
+        6'd14: {header_q.scratch_units, header_q.feature_unit} <= word_q;
+        6'd15: {header_q.enc_c_units, header_q.enc_a_units, enc_count_q} <= {word_q, slots_q};
+        6'd16: {header_q.pred_c_units, header_q.pred_a_units, pred_count_q} <= {word_q, slots_q};
+        6'd17: {header_q.joint_enc_units, header_q.joint_enc_unit} <= word_q;
+        6'd18: {header_q.joint_pred_units, header_q.joint_pred_unit} <= word_q;
+        6'd19: begin
+          {header_q.blank, header_q.classes} <= word_q;
+          blank_last_q <= sum_q[15:0] == low;
+        end
+        6'd20: header_q.logit_bits <= low[3:0];
+        6'd21: {header_q.tokens, header_q.sum_groups} <= word_q;
+        default: ;
+      endcase
+    end
 
     if (rst_i) begin
       program_id_o <= '0;

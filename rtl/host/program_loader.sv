@@ -61,6 +61,7 @@ module program_loader
     LoadJudge,
     Request,
     Stream,
+    LoadCrc,
     LoadEnd,
     Header,
     Done
@@ -69,6 +70,7 @@ module program_loader
   state_e state_q;
   logic [31:0] loaded_q[Spaces];
   logic [31:0] crc_q, at_q, fault_detail_q;
+  logic crc_wrong_q;  // as it was a clock before
   logic good_q;  // the chunk's CRC is right: this time its words are written
   logic [26:0] left_q;
   fault_e fault_q;
@@ -162,6 +164,7 @@ module program_loader
     load_space_o <= space_e'(space_i);
     load_addr_o <= at_q[28:2];
     load_data_o <= data_i;
+    crc_wrong_q <= ~crc_q != crc_i;
 
     unique case (state_q)
       Idle: begin
@@ -200,7 +203,7 @@ module program_loader
           crc_q  <= crc_next(crc_q, data_i);
           at_q   <= at_q + 32'd4;
           left_q <= left_q - 27'd1;
-          if (left_q == 27'd1) state_q <= LoadEnd;
+          if (left_q == 27'd1) state_q <= LoadCrc;
         end
         if (error_i) begin
           fault_q <= FaultBusRead;
@@ -209,9 +212,10 @@ module program_loader
           state_q <= Done;
         end
       end
+      LoadCrc: state_q <= LoadEnd;
       LoadEnd: begin
         state_q <= Done;
-        if (~crc_q != crc_i) begin
+        if (crc_wrong_q) begin
           fault_q <= FaultChecksum;
           unit_q <= UnitHost;
           fault_detail_q <= ~crc_q;

@@ -131,13 +131,11 @@ module matrix_drain #(
 
 `ifdef FORMAL
   logic [AddrW:0] claimed_q;
-  logic begun_q;  // there has been a reset
   always_ff @(posedge clk_i) begin
-    if (rst_i) begun_q <= 1'b1;
     if (rst_i) claimed_q <= '0;
     else if (claim_i) claimed_q <= claimed_q + (AddrW + 1)'(claim_less_1_i) + ((AddrW + 1)'(1) - (AddrW + 1)'(pop));
     else if (pop) claimed_q <= claimed_q - 1'b1;
-    if (!rst_i && begun_q) begin
+    if (!rst_i) begin
       assert (32'(free_q) + 32'(claimed_q) == Words);
       assert (32'(free_q) <= Words && 32'(written_q) <= Words - 32'(free_q));
       assert (!claim_i || room_o);

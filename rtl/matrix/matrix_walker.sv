@@ -85,10 +85,11 @@ module matrix_walker
   logic [ActAddrW-1:0] act_q;  // of this step
   logic [ActAddrW-1:0] act_tile_q;  // of vector 0
 
+  // The next job takes over with the last step, without asking for room: where that step starts a group it waits for the clock after.
   logic step, last_step, finish;
   assign step = busy_q && !walked_q && (room_i || !start_q);
   assign last_step = step && final_q;
-  assign finish = (last_step || walked_q) && aged_q;
+  assign finish = ((final_q && !start_q) || walked_q) && aged_q;
   assign load = next_valid_q && (!busy_q || finish);
 
   always_ff @(posedge clk_i) begin

@@ -59,7 +59,7 @@ module thread_issue
     logic [8:0] number;
   } mark_t;
   mark_t [InFlight-1:0] out_q;
-  mark_t mark, oldest;
+  mark_t mark;
   logic [CountW-1:0] out_count_q;
   logic retire_q;  // taken off in this clock, so not looked at any more
   logic run_q;  // toggle of the step's run
@@ -69,11 +69,21 @@ module thread_issue
   assign mark = '{run: run_q, number: 9'(step_q.index) + 9'd1};
   assign depends = instr[6][23:16];
   assign drained = out_count_q == CountW'(retire_q);
-  assign oldest = retire_q ? out_q[1] : out_q[0];
-  assign older = !drained && oldest.run != run_q;
+  // Of either that may be the oldest, before it is known which it is.
+  logic [1:0] others, behinds;
+  logic other_run, behind;
+  always_comb begin
+    for (int i = 0; i < 2; i++) begin
+      others[i]  = out_q[i].run != run_q;
+      behinds[i] = out_q[i].number > 9'(depends);
+    end
+  end
+  assign other_run = others[retire_q];
+  assign behind = behinds[retire_q];
+  assign older = !drained && other_run;
   assign room = 32'(out_count_q) < InFlight;
   assign reads_state = instr[3][15:14] == InSource || post == PostCell;
-  assign met = (depends == '0 || drained || (!older && oldest.number > 9'(depends))) && !(reads_state && older);
+  assign met = (depends == '0 || drained || (!older && behind)) && !(reads_state && older);
   assign push = job_valid_o && job_ready_i;
 
   always_ff @(posedge clk_i) begin
@@ -92,7 +102,7 @@ module thread_issue
 
   // The run that has been issued but not written yet.
   logic tail_q, tail_done, aux_busy_q, fault_ends, run_ends, held_back;
-  assign tail_done  = tail_q && (drained || oldest.run == run_q);
+  assign tail_done  = tail_q && (drained || !other_run);
   assign fault_ends = held_q && step_q.fault != FaultNone && drained && !tail_q;
 
   assign held_back  = step_q.is_last && tail_q;

@@ -61,7 +61,13 @@ module engine
   localparam int unsigned BiasAddrW = $clog2(BiasBytes / 16);
 
   // What comes from the host block and changes long before it matters, or all at once, has a register here: its ways are long. Each unit's reset has its own.
-  (* keep *) logic rst_sequencer_q, rst_matrix_q, rst_vector_q, rst_aux_q, rst_topk_q;
+  // verilator lint_off PROCASSINIT  // in reset from power-on, and not from a clock after rst_i
+  (* keep *) logic rst_sequencer_q = 1'b1;
+  (* keep *) logic rst_matrix_q = 1'b1;
+  (* keep *) logic rst_vector_q = 1'b1;
+  (* keep *) logic rst_aux_q = 1'b1;
+  (* keep *) logic rst_topk_q = 1'b1;
+  // verilator lint_on PROCASSINIT
   header_t header_q;
   logic load_valid_q;
   space_e load_space_q;

@@ -55,17 +55,32 @@ module aux_unit
   logic [$clog2(PerUnit+1)-1:0] part_q;  // of the activation unit at target_q
   logic [$clog2(Queue+1)-1:0] room_q, room_d;  // places of the queue that nothing is on the way to
   logic more_q, free_q;  // to_ask_q and room_q are not 0
-  logic asks, asked, unit_asked, written;
+  logic asks, asked, ask_ready, unit_asked, written;
 
   assign job_ready_o = !busy_q;
   assign asks = more_q && free_q;
   assign room_d = room_q + $bits(room_q)'(written) - $bits(room_q)'(unit_asked);
-  assign cell_re_o = asks && joint_q;
-  assign cell_raddr_o = second_q ? pred_q : enc_q;
   assign embed_en_o = asks && !joint_q;
   assign embed_addr_o = embed_q;
-  assign asked = asks && (!joint_q || cell_ready_i);
+  assign asked = asks && (!joint_q || ask_ready);
   assign unit_asked = asked && (!joint_q || second_q);
+
+  // Reads of cells wait in a queue, so that nothing but that depends on the port's other users.
+  logic cell_second, cell_read;
+  small_fifo #(
+      .Width(CellAddrW + 1),
+      .Depth(2)
+  ) u_asks (
+      .clk_i,
+      .rst_i,
+      .push_valid_i(asks && joint_q),
+      .push_ready_o(ask_ready),
+      .push_data_i ({second_q, second_q ? pred_q : enc_q}),
+      .pop_valid_o (cell_re_o),
+      .pop_ready_i (cell_ready_i),
+      .pop_data_o  ({cell_second, cell_raddr_o})
+  );
+  assign cell_read = cell_re_o && cell_ready_i;
   assign written = act_we_o && act_ready_i;
   assign done_o = written && to_write_q == 16'd1;
 
@@ -122,8 +137,8 @@ module aux_unit
   logic [Halves-1:0][7:0] joint;
 
   always_ff @(posedge clk_i) begin
-    asked_q <= rst_i ? '0 : {asked_q[3:1], unit_asked};
-    first_q <= {first_q[1], asked && !second_q};
+    asked_q <= rst_i ? '0 : {asked_q[3:1], joint_q ? cell_read && cell_second : unit_asked};
+    first_q <= {first_q[1], cell_read && !cell_second};
     if (first_q[2]) first_word_q <= cell_rdata_i;
   end
 

@@ -12,7 +12,7 @@ from cocotb.triggers import RisingEdge
 
 
 class ReadPort:
-    """Read port of a memory whose words `read(address)` gives, as unsigned integers, `latency` clocks after the address.
+    """Read port of a memory whose words `read(address)` gives, as unsigned integers, `latency` clocks late.
 
     `reads` counts them.
     """
