@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one order of both threads' segments: decided when the weight stream is told of them, kept until each is released to array and finish unit.
 //
-// A decode segment that waits for nothing goes first, then one of encode, then a decode segment that waits. Of a batch that is not fetched nothing is
+// A decode segment that waits for nothing goes first, but takes turns with those of encode: a decode batch often has few seats, so that its tiles come
+// slower than they are used, and an encode segment between lets the stream catch up. Then one of encode, then a decode segment that waits. Of a batch that is not fetched nothing is
 // ordered while the other thread has a batch. The head waits only for what went before it and, at most, for a fetch.
 module segment_order
   import gharial_pkg::*;
@@ -57,10 +58,11 @@ module segment_order
       met_q[t]     <= met(seg_i[t].logit, seg_i[t].mark, retired_i[t], fetched_i[t][seg_i[t].side], logits_free_i);
     end
   end
+  logic was_d_q;  // the segment before was a decode segment
   always_comb begin
     pick_valid = 1'b1;
     pick = 1'(D);
-    if (there_q[D] && met_q[D]) pick = 1'(D);
+    if (there_q[D] && met_q[D] && !(was_d_q && there_q[E] && fetched_q[E])) pick = 1'(D);
     else if (there_q[E] && fetched_q[E]) pick = 1'(E);
     else if (there_q[D] && fetched_q[D]) pick = 1'(D);
     else if (there_q[E] && !busy_i[D]) pick = 1'(E);
@@ -72,6 +74,8 @@ module segment_order
   end
   always_ff @(posedge clk_i) begin
     if (!staged_valid_q) staged_q <= seg_i[pick];
+    if (!staged_valid_q && pick_valid) was_d_q <= pick == 1'(D);
+    if (rst_i) was_d_q <= 1'b0;
     if (rst_i) staged_valid_q <= 1'b0;
     else if (!staged_valid_q) staged_valid_q <= pick_valid;
     else if (push) staged_valid_q <= 1'b0;

@@ -114,16 +114,18 @@ class Bench(Units):
             if segment.wanted["thread"] == E or item.logit:
                 continue
             needed = max((other.retired for other in item.needs()), default=0)
-            if older:  # decode first
+            if older:  # decode first, in turns with encode
                 free = max(needed, older.streamed, self.given[item.run.batch]) + FETCH
                 passed = [other for other in recent if other.streamed > free and other.wanted["thread"] == E]
-                assert len(passed) <= 1, f"{len(passed)} segments of encode before one of decode"
+                assert len(passed) <= 2, f"{len(passed)} segments of encode before one of decode"
             before = next((o for o in self.order[n::-1] if o.wanted["thread"] == E), None)
             behind = next((o for o in self.order[n:] if o.wanted["thread"] == E), None)
             if not (before and behind) or before.item is not behind.item:
                 continue
             if self.given[before.item.run.batch] < before.streamed:  # encode had a segment too
                 assert needed < segment.streamed, "a segment of decode that waits, before one of encode"
+                between = self.order.index(behind) - self.order.index(before) - 1
+                assert between <= 2, f"{between} segments of decode before one of encode"
 
 
 @cocotb.test()
