@@ -44,6 +44,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_speed.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_traces
 	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \

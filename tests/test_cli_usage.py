@@ -91,7 +91,7 @@ def test_devices(cli: Run) -> None:
     assert {"emulator", "reference", *(f"emulator:{name}" for name in configs())} <= names
     assert {entry["state"] for entry in found if entry["kind"] != "verilator"} == {"ready"}
     rtl = {entry["name"]: entry["config"] for entry in found if entry["kind"] == "verilator"}
-    assert rtl == {"verilator": "ecp5-85f", "verilator:tiny": "tiny", "verilator:ecp5-85f": "ecp5-85f"}
+    assert rtl == {"verilator": "ecp5-85f"} | {f"verilator:{name}": name for name in configs()}
     lines = cli("devices").out.splitlines()
     assert [line.split()[0] for line in lines] == [entry["name"] for entry in found]
 
@@ -114,7 +114,7 @@ def test_the_simulated_rtl_needs_its_tools(monkeypatch: pytest.MonkeyPatch, cli:
 @pytest.mark.parametrize(
     ("device", "parts"),
     [
-        ("verilator:u50", ["not part of this version yet", "ecp5-85f"]),
+        ("verilator:u51", ["unknown hardware configuration", "u51", "ecp5-85f"]),
         ("litex:uart:/dev/ttyUSB0", ["not part of this version yet"]),
         ("xdma:0", ["not part of this version yet"]),
         ("toaster", ["unknown device", "toaster", "gharial devices"]),

@@ -178,5 +178,8 @@ def test_bench_in_words(cli: Run) -> None:
 
 
 def test_bench_of_what_there_is_not(cli: Run) -> None:
-    cli("bench", "rtl", "--config", "u50").refused("u50", "not part of this version yet", "ecp5-85f")
+    cli("bench", "rtl", "--config", "u50", "--audio", "talk.wav").refused("--audio", "weights on chip")
+    cli("bench", "rtl", "--config", "tiny", "--batch", "2").refused("--batch", "weights in memory")
+    cli("bench", "rtl", "--config", "u50", "--batch", "17").refused("--batch", "1..16")
+    cli("bench", "rtl", "--config", "u50", "--workload", "all").refused("--workload", "encode or mix")
     cli("bench", "rtl", "--config", "nothing").refused("unknown hardware configuration")

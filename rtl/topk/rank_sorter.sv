@@ -8,6 +8,7 @@ module rank_sorter #(
     parameter int unsigned Places = 33
 ) (
     input logic clk_i,
+    input logic rst_i,
     input logic clear_i,
 
     input logic               valid_i,
@@ -55,7 +56,7 @@ module rank_sorter #(
       if (clear_i) place_q[p].valid <= 1'b0;
 
       coming_q <= stays[p] ? place_q[p] : coming[p];
-      if (!coming[p].valid) coming_q.valid <= 1'b0;
+      if (!coming[p].valid || rst_i) coming_q.valid <= 1'b0;
       moved_q <= moved[p] || stays[p];
     end
     assign coming[p+1] = coming_q;
@@ -67,7 +68,7 @@ module rank_sorter #(
 
 `ifdef FORMAL
   always_ff @(posedge clk_i) begin
-    for (int p = 0; p < int'(Places); p++) assert (!(pop_i && coming[p].valid));
+    for (int p = 0; p < int'(Places); p++) assert (rst_i || !(pop_i && coming[p].valid));
   end
 `endif  // FORMAL
 endmodule

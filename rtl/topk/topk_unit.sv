@@ -161,6 +161,7 @@ module topk_unit
       .Places(Places)
   ) u_sorter (
       .clk_i,
+      .rst_i,
       .clear_i(taken),
       .valid_i(ranked_q),
       .class_i(read_class_q[4]),

@@ -2,7 +2,8 @@
 // The one order of both threads' segments: decided when the weight stream is told of them, kept until each is released to array and finish unit.
 //
 // A decode segment that waits for nothing goes first, but takes turns with those of encode: a decode batch often has few seats, so that its tiles come
-// slower than they are used, and an encode segment between lets the stream catch up. Then one of encode, then a decode segment that waits. Of a batch that is not fetched nothing is
+// slower than they are used, and an encode segment between lets the stream catch up. Then one of encode; a decode segment that waits only if encode has no batch: at the head it
+// would hold up what encode is about to offer. Of a batch that is not fetched nothing is
 // ordered while the other thread has a batch. The head waits only for what went before it and, at most, for a fetch.
 module segment_order
   import gharial_pkg::*;
@@ -64,7 +65,7 @@ module segment_order
     pick = 1'(D);
     if (there_q[D] && met_q[D] && !(was_d_q && there_q[E] && fetched_q[E])) pick = 1'(D);
     else if (there_q[E] && fetched_q[E]) pick = 1'(E);
-    else if (there_q[D] && fetched_q[D]) pick = 1'(D);
+    else if (there_q[D] && (met_q[D] || (fetched_q[D] && !busy_i[E]))) pick = 1'(D);
     else if (there_q[E] && !busy_i[D]) pick = 1'(E);
     else if (there_q[D] && !busy_i[E]) pick = 1'(D);
     else pick_valid = 1'b0;
