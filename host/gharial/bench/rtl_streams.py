@@ -36,6 +36,8 @@ K = 4
 AHEAD = 8
 """Commands that wait in the ring, so that the device never waits for one."""
 
+ENCODED, MIXED = 12, 40
+"""Encoder batches of a run, where nothing else is said: alone, and in the mix."""
 SAVED = 4
 """Streams whose states are compared at the end."""
 
@@ -67,7 +69,7 @@ def bench_streams(
     *,
     batch: int | None = None,
     workload: str = "encode",
-    batches: int = 12,
+    batches: int | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
@@ -82,7 +84,8 @@ def bench_streams(
         model: name of a shape (`SHAPES`; random weights), checkpoint or program; None for "base".
         batch: entries of a command; None for the configuration's seats.
         workload: one of `WORKLOADS`.
-        batches: encoder batches.
+        batches: encoder batches; None for `ENCODED`, and `MIXED` in the mix. What the mix leaves to decode after its
+            last encoder batch runs alone, so a short mix says little about a long one.
         seed: of weights, features and tokens.
         progress: called with clocks done and clocks expected.
         note: as in `open_model`.
@@ -99,6 +102,7 @@ def bench_streams(
     size = config.batch if batch is None else batch
     if not 1 <= size <= config.batch:
         raise BadInput("batch is out of range", "--batch", size, f"1..{config.batch} ({config.name})")
+    count = (MIXED if workload == "mix" else ENCODED) if batches is None else batches
     device_config(f"verilator:{config.name}")  # refuses what cannot be simulated before anything takes long
     shape = "base" if model is None else str(model)
     known = SHAPES.get(shape)
@@ -106,10 +110,10 @@ def bench_streams(
     with _rtl(program) as (driver, counted, rtl):
         linear = rtl.linear_read(_weight_bytes(program, 1, 0, 0))
         watch = _Watch(rtl, progress, program, linear, 2 if workload == "mix" else 1)
-        encoding = _run(driver, counted, rtl, program, Traffic(program, size, batches, False, seed), watch)
+        encoding = _run(driver, counted, rtl, program, Traffic(program, size, min(count, ENCODED), False, seed), watch)
         measured = encoding
         if workload == "mix":
-            measured = _run(driver, counted, rtl, program, Traffic(program, size, batches, True, seed), watch)
+            measured = _run(driver, counted, rtl, program, Traffic(program, size, count, True, seed), watch)
     return _summary(program, Path(shape).name, size, workload, encoding, measured, linear)
 
 
