@@ -4,9 +4,12 @@
 
     python -m scripts.bench_clocks --config u50 --model base
 
-writes host/gharial/bench/measured/u50-base.json. Encoder batches: the second of two that follow each other, on other
-streams. Decode commands: one that begins with an encoder batch beside it, every sixth entry with a token; its clocks
-are those from its fetch to its completion; it takes of the array what the encoder batch is through later by.
+writes host/gharial/bench/measured/u50-base.json. Every sixth entry of a decode command has a token.
+
+- encode: what the second of two batches adds to the first, on other streams.
+- decode_array: what a decode command in the midst of three encoder batches adds to them.
+- decode: clocks from fetch to completion of a decode command that an encoder batch begins beside, and for each of its
+  segments the longest that encode may have: the threads take turns, and a batch that begins does not compete all along.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +26,13 @@ from gharial.bench.random_model import SHAPES, random_program
 from gharial.bench.rtl_streams import K
 from gharial.devices.open import open_device
 from gharial.driver import DecodeEntry, Driver, EncodeEntry
+from gharial.driver.results import DecodeResult
+from gharial.driver.ticket import Ticket
 from gharial.isa.commands import Kind
 from gharial.isa.configs import config
+from gharial.isa.instructions import Opcode
 from gharial.program import Program
+from gharial.program.code import decode
 
 MEASURED = Path(__file__).resolve().parents[1] / "host" / "gharial" / "bench" / "measured"
 TIMEOUT = 3600.0
@@ -60,25 +68,43 @@ class Bench:
         return self._at(second) - before
 
     def decode(self, count: int) -> tuple[int, int]:
-        """Clocks of a decode command that begins with an encoder batch, and those by which it holds that up."""
-        alone = self._together(0)[1]
-        decoded, encoded = self._together(count)
-        return decoded, encoded - alone
-
-    def _together(self, count: int) -> tuple[int, int]:
+        """Clocks of a decode command, and those that it takes from encoder batches."""
         begun = self.driver.counters().cycles
-        ticket = None
-        if count:
-            kinds = [Kind.TOKEN if slot % TOKENS == 0 else Kind.NONE for slot in range(count)]
-            entries = [DecodeEntry(3 * self.seats + slot, 0, kind, slot, slot, 1) for slot, kind in enumerate(kinds)]
-            ticket = self.driver.decode(entries, k=K, named=(self.program.header["blank"],))
-        encoding = self.driver.encode(self.entries(2 * self.seats, self.seats))
-        decoded = 0 if ticket is None else self._at(ticket) - begun
-        return decoded, self._at(encoding) - begun
+        ticket = self.decoding(count)
+        encoding = self.driver.encode(self.entries(0, self.seats))
+        alone = self._at(ticket) - begun
+        encoding.result()
+        return alone + self._turns(), self._three(count) - self._three(0)
 
-    def _at(self, ticket: object) -> int:
-        ticket.result()  # type: ignore[attr-defined]
-        return self.driver.counters().cycles
+    def decoding(self, count: int) -> Ticket[DecodeResult]:
+        """A decode command."""
+        kinds = [Kind.TOKEN if slot % TOKENS == 0 else Kind.NONE for slot in range(count)]
+        entries = [DecodeEntry(3 * self.seats + slot, 0, kind, slot, slot, 1) for slot, kind in enumerate(kinds)]
+        return self.driver.decode(entries, k=K, named=(self.program.header["blank"],))
+
+    def _three(self, count: int) -> int:
+        """Clocks of three encoder batches, with a decode command that comes when the third has a seat."""
+        begun = self.driver.counters().cycles
+        tickets: list[Ticket[Any]] = [
+            self.driver.encode(self.entries(group * self.seats, self.seats)) for group in range(3)
+        ]
+        if count:
+            tickets.append(self.decoding(count))
+        for ticket in tickets:
+            ticket.result()
+        return int(self.driver.counters().cycles) - begun
+
+    def _turns(self) -> int:
+        """Clocks of the segments of encode that may come between those of a decode batch, at most."""
+        sections = decode(self.program)
+        steps = [i for name in ("predict", "joint") for i in sections[name] if i.opcode == Opcode.MATVEC]
+        segments = sum(i["row_groups"] for i in steps)
+        longest = max(i["col_tiles"] * i.vectors for i in sections["encode"] if i.opcode == Opcode.MATVEC)
+        return int(segments * longest * self.seats)
+
+    def _at(self, ticket: Ticket[Any]) -> int:
+        ticket.result()
+        return int(self.driver.counters().cycles)
 
 
 def main() -> int:
