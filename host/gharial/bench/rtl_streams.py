@@ -105,12 +105,13 @@ def bench_streams(
     count = (MIXED if workload == "mix" else ENCODED) if batches is None else batches
     device_config(f"verilator:{config.name}")  # refuses what cannot be simulated before anything takes long
     shape = "base" if model is None else str(model)
+    alone = min(count, ENCODED) if workload == "mix" else count
     known = SHAPES.get(shape)
     program = random_program(seed, config, known) if known else open_model(model, config, note=note)
     with _rtl(program) as (driver, counted, rtl):
         linear = rtl.linear_read(_weight_bytes(program, 1, 0, 0))
         watch = _Watch(rtl, progress, program, linear, 2 if workload == "mix" else 1)
-        encoding = _run(driver, counted, rtl, program, Traffic(program, size, min(count, ENCODED), False, seed), watch)
+        encoding = _run(driver, counted, rtl, program, Traffic(program, size, alone, False, seed), watch)
         measured = encoding
         if workload == "mix":
             measured = _run(driver, counted, rtl, program, Traffic(program, size, count, True, seed), watch)
