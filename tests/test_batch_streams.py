@@ -29,7 +29,9 @@ def test_streams_in_batches(batch: int, workload: str, seed: int, monkeypatch: p
     assert found["active"] + sum(found["stalls"].values()) == found["cycles"]
     assert found["active"] > 0 and found["stalls"]["dependency"] > 0
     assert found["bytes_read"] > 0 and found["roofline_ratio"] > 1
-    assert (found["n_joint"] > 14 * batch) == (workload == "mix")
+    # Every step has a joint, and one more for each token, of which a few streams may emit none.
+    assert found["n_joint"] == found["n_pred"] == 0 if workload == "encode" else found["n_joint"] >= 14 * batch
+    assert workload == "encode" or found["n_pred"] >= batch  # each stream's first step at least
 
 
 def test_a_pass_over_the_weights_serves_the_whole_batch(seed: int) -> None:
