@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One memory port of the weight stream: requests its slice of each tile as soon as there is room for the beats, keeps what comes, and puts the beats of a tile side by
-// side. Beats come in the order of the requests, and are never held up.
+// One memory port of the weight stream: requests its slice of each tile as soon as there is room for the beats, and keeps what comes, the beats of a tile side by side.
+// Beats come in the order of the requests, and are never held up.
 module stream_port #(
     parameter int unsigned PortBytes = 32,
     parameter int unsigned Ahead = 16,  // tiles there is room for, a power of two
@@ -41,15 +41,14 @@ module stream_port #(
     input  logic [            1:0] m_axi_rresp_i,
     input  logic                   m_axi_rlast_i
 );
-  localparam int unsigned Words = Ahead * SliceBeats;
-  localparam int unsigned AddrW = $clog2(Words);
+  localparam int unsigned AddrW = $clog2(Ahead);
   localparam int unsigned BeatW = (SliceBeats > 1) ? $clog2(SliceBeats) : 1;
   localparam int unsigned RoomW = $clog2(Ahead + 1);
   localparam int unsigned OutW = $clog2(Ahead * Bursts + 1);
   localparam int unsigned BurstBytes = BurstBeats * PortBytes;
 
   // Requests.
-  logic tile_valid, request, last_burst, popped_tile;
+  logic tile_valid, request, last_burst;
   logic [63:0] offset;
   logic [BurstW-1:0] burst_q;
   logic [RoomW-1:0] room_q;  // tiles
@@ -83,7 +82,7 @@ module stream_port #(
     if (request) m_axi_arvalid_o <= 1'b1;
     else if (m_axi_arready_i) m_axi_arvalid_o <= 1'b0;
     outstanding_q <= outstanding_q + OutW'(request) - OutW'(ended);
-    room_q <= room_q + RoomW'(popped_tile) - RoomW'(request && burst_q == '0);
+    room_q <= room_q + RoomW'(take_i) - RoomW'(request && burst_q == '0);
     if (rst_i || flush_i) begin
       burst_q <= '0;
       room_q  <= RoomW'(Ahead);
@@ -94,60 +93,36 @@ module stream_port #(
     end
   end
 
-  // Beats kept.
-  logic push, pop;
+  // Beats kept, those of a tile side by side: a tile is read whole, the clock after it was taken, so tiles may go as fast as the array likes.
+  logic push, last_beat, came, taken_q;
+  logic [BeatW-1:0] place_q;
   logic [AddrW-1:0] write_q, read_q;
-  logic [AddrW:0] count_q;
-  logic [8*PortBytes-1:0] beat;
+  logic [RoomW-1:0] whole_q;  // tiles that are there
+  (* ram_style = "distributed" *)
+  logic [SliceBeats-1:0][8*PortBytes-1:0] mem[Ahead];
 
   assign push = m_axi_rvalid_i && !flush_i;
-  ram_1r1w #(
-      .Width(8 * PortBytes),
-      .Words(Words)
-  ) u_beats (
-      .clk_i,
-      .we_i   (push),
-      .waddr_i(write_q),
-      .wdata_i(m_axi_rdata_i),
-      .re_i   (pop),
-      .raddr_i(read_q),
-      .rdata_o(beat)
-  );
-
-  // The present tile: beats are taken from the memory until it has all, and go to their places two clocks later. By then the tile before, if it was taken in the
-  // clock of the first beat, has been read.
-  typedef struct packed {
-    logic valid;
-    logic [BeatW-1:0] place;
-  } move_t;
-  logic done_q, last_beat;
-  logic [BeatW-1:0] place_q;
-  move_t move_q[2];
-
-  assign pop = count_q != '0 && (!done_q || take_i);
   assign last_beat = place_q == BeatW'(SliceBeats - 1);
-  assign popped_tile = pop && last_beat;
-  assign done_o = done_q;
+  assign came = push && last_beat;
+  assign done_o = whole_q != '0;
 
   always_ff @(posedge clk_i) begin
-    if (push) write_q <= write_q + 1'b1;
-    if (pop) read_q <= read_q + 1'b1;
-    count_q <= count_q + (AddrW + 1)'(push) - (AddrW + 1)'(pop);
-    if (pop) place_q <= last_beat ? '0 : place_q + 1'b1;
-    if (popped_tile) done_q <= 1'b1;
-    else if (take_i) done_q <= 1'b0;
-    move_q[0] <= '{valid: pop, place: place_q};
-    move_q[1] <= move_q[0];
-    if (move_q[1].valid) slice_o[8*PortBytes*32'(move_q[1].place)+:8*PortBytes] <= beat;
+    if (push) mem[write_q][place_q] <= m_axi_rdata_i;
+    if (taken_q) slice_o <= mem[read_q];
+  end
+  always_ff @(posedge clk_i) begin
+    if (push) place_q <= last_beat ? '0 : place_q + 1'b1;
+    if (came) write_q <= write_q + 1'b1;
+    if (taken_q) read_q <= read_q + 1'b1;
+    taken_q <= take_i;
+    whole_q <= whole_q + RoomW'(came) - RoomW'(take_i);
     if (rst_i || flush_i) begin
-      write_q <= '0;
-      read_q <= '0;
-      count_q <= '0;
       place_q <= '0;
-      done_q <= 1'b0;
-      move_q[0].valid <= 1'b0;
-      move_q[1].valid <= 1'b0;
+      whole_q <= '0;
+      write_q <= '0;  // a tile that was taken is read in this clock
+      read_q  <= '0;
     end
+    if (rst_i) taken_q <= 1'b0;
   end
 
   // Errors: of a burst the first, and none more until it was told.
@@ -175,7 +150,8 @@ module stream_port #(
   always_ff @(posedge clk_i) begin
     if (!rst_i) begin
       assert (32'(room_q) <= Ahead);
-      assert (32'(count_q) <= Words);
+      assert (32'(whole_q) <= Ahead);
+      assert (!take_i || done_o);
       assert (!ended || outstanding_q != '0);
     end
   end

@@ -153,21 +153,22 @@ async def full_rate(dut: Any) -> None:
     # From a segment to its first tile: the requests, the memory, the beats.
     first = tb.memory.ports[0].clocks[0]
     assert first - tb.source.taken[0] == 3
-    assert tb.taken[0] - first == latency + tb.slice_beats + 2
+    assert tb.taken[0] - first == latency + tb.slice_beats + 1
 
 
 @cocotb.test()
 async def asks_as_far_as_there_is_room(dut: Any) -> None:
-    """With no tile taken each port has asked for `ahead` tiles and the one that is put together, then for none."""
+    """With no tile taken each port has asked for `ahead` tiles, then for none; those go one a clock."""
     tb = Bench(dut, "asks_as_far_as_there_is_room", [Pace()], lambda: held["back"])
     held = {"back": True}
     await tb.start()
     tb.put(77, tb.ahead + 4)
     await ClockCycles(dut.clk_i, 40 + tb.slice_beats * (tb.ahead + 2))
     for port in tb.memory.ports:
-        assert sum(beats for _, beats in port.bursts) == (tb.ahead + 1) * tb.slice_beats
+        assert sum(beats for _, beats in port.bursts) == tb.ahead * tb.slice_beats
     held["back"] = False
     await tb.until(tb.ahead + 4)
+    assert set(np.diff(tb.taken[: tb.ahead])) == {1}
 
 
 @cocotb.test()
