@@ -49,6 +49,8 @@ READY, BUSY, HALTED, HAS_PROGRAM = 1, 2, 4, 8
 """Bits of STATUS."""
 
 TINY = config("tiny")
+BOTH = ("tiny", "tiny-batch")
+"""The machine on chip, and the one with weights in memory."""
 HEAP = 1 << 20  # bytes, of a configuration with weights in memory; weights, embedding and state come behind
 RECORDS = {Operation.ENCODE: ENCODE_ENTRY, Operation.DECODE: DECODE_ENTRY, Operation.GREEDY: GREEDY_ENTRY}
 SLOT_OPERATIONS = (Operation.RESET, Operation.FREE, Operation.COPY, Operation.SAVE, Operation.RESTORE)
@@ -63,9 +65,9 @@ def open_rtl(seed: int = 1, chosen: Config = TINY) -> VerilatorDevice:
 
 
 @cache
-def lively() -> Program:
+def lively(name: str = "tiny") -> Program:
     """A program of random weights that emits tokens at some steps, blanks at others, and now and then too many."""
-    return program(21, "tiny", blank_bias=2.0)
+    return program(21, name, blank_bias=2.0)
 
 
 def said(completion: Fields) -> Fields:
@@ -320,7 +322,16 @@ class Pair:
             for offset in range(0, len(image), chunk):
                 assert self.load_chunk(space, offset, image[offset : offset + chunk])["status"] == 0
         self.state = at
-        self.done(Operation.START, **self.addresses())
+        assert self.start()["status"] == 0
+
+    def start(self) -> Fields:
+        """START; its completion."""
+        return self.run(Operation.START, **self.addresses())
+
+    @property
+    def most(self) -> tuple[int, int]:
+        """Encoder slots and prediction slots that there are under the program."""
+        return self.twin.read(reg.ENC_SLOTS), self.twin.read(reg.PRED_SLOTS)
 
     def in_place(self, space: int) -> bool:
         """Whether a space stays where the host writes it."""

@@ -11,7 +11,7 @@ import pytest
 from compiled import program
 
 from gharial.bench.random_model import SHAPES
-from gharial.bench.streams import MOST, Traffic
+from gharial.bench.streams import BURSTS, MOST, Traffic
 from gharial.devices.open import open_device
 from gharial.driver import Driver, EncodeEntry
 from gharial.errors import BadInput
@@ -61,11 +61,14 @@ def test_every_step_is_encoded_and_decoded(small: Program, driver: Driver, batch
 
 
 def test_bursts_are_as_stated(small: Program, seed: int) -> None:
-    traffic = Traffic(small, 4, 1500, True, seed)
+    """Tokens a step: 0.1 bursts of 1 (half of them), 2, 3 or 4. Within seven standard deviations of 24 000 steps."""
+    traffic = Traffic(small, 4, 6000, True, seed)
     for _ in traffic.commands():
         pass
     tokens = traffic.joints - traffic.encodes
-    assert 0.16 < tokens / traffic.encodes < 0.22 and MOST == 4  # 0.2, less what the longest burst cuts off
+    mean = BURSTS * (1 / 2 + 2 / 4 + 3 / 8 + 4 / 8)  # 0.2, less what the longest burst cuts off
+    deviation = (BURSTS * (1 / 2 + 4 / 4 + 9 / 8 + 16 / 8) - mean**2) ** 0.5
+    assert MOST == 4 and abs(tokens / traffic.encodes - mean) < 7 * deviation / traffic.encodes**0.5
 
 
 def test_results_do_not_depend_on_the_batch(small: Program, driver: Driver, seed: int) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rtl_pair import HALTED, HAS_PROGRAM, NONE, START, TINY, TOKEN, Fields, Pair, fault
-from test_emulator_opcodes import BAD_OPCODES, BAD_OPERANDS, IMAGES, instruction
+from emulator_program import Images, network
+from rtl_pair import BOTH, HALTED, HAS_PROGRAM, NONE, START, TOKEN, Fields, Pair, fault
+from test_emulator_opcodes import BAD_OPCODES, BAD_OPERANDS
 
 from gharial.devices.emulator import open_emulator
 from gharial.isa import _registers as reg
 from gharial.isa.commands import Operation
+from gharial.isa.configs import config
 from gharial.isa.faults import Fault, Unit
 from gharial.isa.header import ProgramSpace
 
@@ -21,11 +23,14 @@ SECTIONS = ("code", "weights", "scales", "biases", "tables", "embedding")
 Case = tuple[str, int, Any]
 
 
-@pytest.fixture(scope="module")
-def assembled() -> Iterator[Pair]:
+IMAGES = {name: network(config(name), np.random.default_rng(7))[0] for name in BOTH}
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def assembled(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """A hand-made program, beside the emulator, which runs instructions."""
-    pair = Pair(open_emulator(TINY))
-    pair.load(dict(zip(SECTIONS, IMAGES.spaces, strict=True)))
+    pair = Pair(open_emulator(config(request.param)))
+    pair.load(dict(zip(SECTIONS, images(pair).spaces, strict=True)))
     yield pair
     pair.close()
 
@@ -33,26 +38,40 @@ def assembled() -> Iterator[Pair]:
 def with_code(pair: Pair, code: np.ndarray) -> Fields:
     """Another code for the same program; START's completion."""
     assert pair.load_chunk(ProgramSpace.CODE, 0, code.tobytes())["status"] == 0
-    return pair.run(Operation.START)
+    return pair.start()
 
 
-def gives_logits(code: np.ndarray) -> bool:
-    """Whether section joint has what ends it: a LOGIT that its one vector does not skip. Without, the RTL waits for
-    a best class."""
-    words = code[64 + 8 * IMAGES.header["joint_first"] :].reshape(-1, 8)[: IMAGES.header["joint_count"], 0]
-    return any(
-        word & 0xFF == 1 and word >> 8 & 7 == 4 and word >> 11 & 3 != 1 and word >> 21 & 1 for word in words.tolist()
-    )
+def images(pair: Pair) -> Images:
+    """The program."""
+    return IMAGES[pair.config.name]
+
+
+def altered_code(pair: Pair, case: Case) -> np.ndarray:
+    """Its code with one instruction altered."""
+    section, index, change = case
+    words = np.frombuffer(images(pair).spaces[0], "<u4").copy()
+    number = images(pair).header[f"{section}_first"] + index
+    change(words[64 + 8 * number : 72 + 8 * number])
+    return words
+
+
+def gives_logits(header: Fields, code: np.ndarray) -> bool:
+    """Whether section joint has what ends it: a LOGIT of the one vector that it has, which does not skip it. Without,
+    the RTL waits for a best class until the watchdog ends it."""
+    words = code[64 + 8 * header["joint_first"] :].reshape(-1, 8)[: header["joint_count"], 0]
+    logits = [word for word in words.tolist() if word & 0xFF == 1 and word >> 8 & 7 == 4]
+    ends = any(word >> 11 & 3 != 1 and word >> 21 & 1 for word in logits)
+    return ends and all(word >> 15 & 3 == 0 for word in logits)
 
 
 def prepared(pair: Pair, case: Case) -> int:
     """The program with an instruction altered, some slots live; the instruction's number."""
-    section, index, change = case
-    assert with_code(pair, np.frombuffer(instruction(section, index, change).spaces[0], "<u4"))["status"] == 0
+    section, index, _ = case
+    assert with_code(pair, altered_code(pair, case))["status"] == 0
     for prediction in (False, True):
         pair.slots(Operation.RESET, [0, 1, 2], prediction)
     pair.flush()
-    return int(IMAGES.header[f"{section}_first"]) + index
+    return int(images(pair).header[f"{section}_first"]) + index
 
 
 def steps(pair: Pair, slots: list[int], **fields: int) -> list[dict[str, Any]]:
@@ -143,17 +162,19 @@ def test_random_instructions(assembled: Pair, number: int, seed: int) -> None:
     instruction. What runs gives whatever it gives: it may break the rules of what may overlap."""
     pair, random = assembled, np.random.default_rng([seed, number])
     outcomes: dict[Fault, int] = {}
-    for trial in range(110):
-        code = np.frombuffer(IMAGES.spaces[0], "<u4").copy()
+    certain = [None, BAD_OPCODES[0], BAD_OPERANDS[0]]  # the outcomes that must be among those
+    for trial in range(-len(certain), 110):
+        case = certain[trial] if trial < 0 else None
+        code = altered_code(pair, case) if case else np.frombuffer(images(pair).spaces[0], "<u4").copy()
         instructions = code[64:].reshape(-1, 8)
-        for _ in range(int(random.integers(1, 4))):
+        for _ in range(int(random.integers(1, 4)) if trial >= 0 else 0):
             word, value = int(random.integers(8)), int(random.integers(1 << 32))
             row = instructions[int(random.integers(len(instructions)))]
             if trial % 4 == 0:
                 row[word] = value & int(random.choice([0xFF, 0xFFFF, 0xFFFF0000, 0xFFFFFFFF]))
             else:
                 row[word] ^= 1 << int(random.integers(32))
-        if not gives_logits(code):
+        if not gives_logits(images(pair).header, code):
             continue
         assert with_code(pair, code)["status"] == 0
         for prediction in (False, True):

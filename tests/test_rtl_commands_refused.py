@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_checkpoint import SMALL
-from rtl_pair import NONE, START, TINY, TOKEN, UNIT_T, Pair, fault, lively, packed, pair_for
+from rtl_pair import BOTH, NONE, START, TOKEN, UNIT_T, Pair, fault, lively, packed, pair_for
 
 from gharial.isa import _registers as reg
 from gharial.isa.commands import DECODE_ENTRY, ENCODE_ENTRY, GREEDY_ENTRY, SLOT_ENTRY, Flag, Mode, Operation
@@ -18,17 +18,16 @@ from gharial.isa.faults import Fault, Unit
 
 reference = pytest.importorskip("sim.reference", reason="needs a source checkout")
 
-END = TINY.window_bytes
 V = SMALL.classes
 FREE_ENC, FREE_PRED = 9, 40
 ENDED = 3
 Case = tuple[Operation | int, bytes, dict[str, int]]
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
+@pytest.fixture(scope="module", params=BOTH)
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Encoder slots 0 to 2 and prediction slots 0 to 5 are live with random state, encoder slot 3 has ended."""
-    p = lively()
+    p = lively(request.param)
     pair = pair_for(p, reference.ReferenceDevice(p.config, p.manifest))
     random = np.random.default_rng(5)
     for prediction, count in ((False, 3), (True, 6)):
@@ -144,21 +143,22 @@ def test_fields_of_decode_and_greedy(pair: Pair) -> None:
 
 
 def test_entry_lists(pair: Pair) -> None:
+    end = pair.config.window_bytes
     cases: list[tuple[Fault, Case]] = []
     for operation in (Operation.ENCODE, Operation.DECODE, Operation.GREEDY, Operation.RESET, Operation.SAVE):
-        for lo, hi in ((END - 16, 0), (2, 0), (END, 0), (END - 31, 0), (0, 1), (0xFFFFFFF0, 0xFFFFFFFF)):
+        for lo, hi in ((end - 16, 0), (2, 0), (end, 0), (end - 31, 0), (0, 1), (0xFFFFFFF0, 0xFFFFFFFF)):
             cases.append((Fault.ADDRESS, (operation, b"", {"entries": 2, "k": 1, "entry_lo": lo, "entry_hi": hi})))
-        cases.append((Fault.ADDRESS, (operation, b"", {"k": 1, "entry_lo": END + 4})))
+        cases.append((Fault.ADDRESS, (operation, b"", {"k": 1, "entry_lo": end + 4})))
         fields = {"flags": Flag.CHECKED, "body_crc": 5, "k": 1}
         cases.append((Fault.CHECKSUM, (operation, slot(slot=1) * 3, fields)))
         cases.append((Fault.CHECKSUM, (operation, b"", fields)))
     refused(pair, cases)
     assert pair.run(Operation.RESET, slot(slot=2), body_crc=5)["status"] == 0  # nobody asked
-    assert pair.run(Operation.RESET, b"", entry_lo=END)["status"] == 0
+    assert pair.run(Operation.RESET, b"", entry_lo=end)["status"] == 0
 
 
-def seconds() -> list[tuple[Fault, Case]]:
-    """Two entries, of which the second is at fault."""
+def seconds(end: int, encoders: int, predictions: int) -> list[tuple[Fault, Case]]:
+    """Two entries, of which the second is at fault, for a memory that ends there and so many slots."""
     cases: list[tuple[Fault, Case]] = []
 
     def add(expected: Fault, operation: Operation, first: bytes, second: bytes, **fields: int) -> None:
@@ -167,20 +167,20 @@ def seconds() -> list[tuple[Fault, Case]]:
 
     for operation, make in ((Operation.ENCODE, encode), (Operation.GREEDY, greedy)):
         first = make(slot=2) if operation == Operation.ENCODE else make(slot=2, prediction=2)
-        for fields in ({"vectors": 0}, {"vectors": 3}, {"vectors": 7}, {"slot": 77, "vectors": 0, "offset": END}):
+        for fields in ({"vectors": 0}, {"vectors": 3}, {"vectors": 7}, {"slot": 77, "vectors": 0, "offset": end}):
             add(Fault.BAD_ENTRY, operation, first, make(**fields))
         for bit in (21, 22, 23, 24, 31):
             add(Fault.BAD_ENTRY, operation, first, raw(make(slot=99), 0, 1 << bit))
         add(Fault.BAD_ENTRY, operation, first, raw(make(slot=99), 3, 1 << 16))
         add(Fault.BAD_ENTRY, operation, first, raw(make(slot=99), 3, 1 << 31))
-        for number in (16, 17, 32, 0x8000, 0xFFFF):
+        for number in (encoders, encoders + 1, 2 * encoders, 0x8000, 0xFFFF):
             add(Fault.BAD_SLOT, operation, first, make(slot=number, reset=1))
         for number in (FREE_ENC, ENDED):
             add(Fault.BAD_SLOT, operation, first, make(slot=number))
-            add(Fault.BAD_SLOT, operation, first, make(slot=number, offset=END))
-        add(Fault.HAZARD, operation, first, make(slot=2, offset=END))
+            add(Fault.BAD_SLOT, operation, first, make(slot=number, offset=end))
+        add(Fault.HAZARD, operation, first, make(slot=2, offset=end))
         add(Fault.HAZARD, operation, first, make(slot=2, reset=1, offset=2))
-        for offset in (END, END - 16384 - 20, 2, 1, 0xFFFFFFFC, 0x80000000):
+        for offset in (end, end - 16384 - 20, 2, 1, 0xFFFFFFFC, 0x80000000):
             add(Fault.ADDRESS, operation, first, make(slot=0, offset=offset))
         for base in ({"feature_lo": 2}, {"feature_hi": 1}, {"feature_hi": 0xFFFFFFFF, "feature_lo": 0xFFFFFFFC}):
             add(Fault.ADDRESS, operation, b"", make(slot=0, offset=8), **base)
@@ -188,15 +188,15 @@ def seconds() -> list[tuple[Fault, Case]]:
 
     first = greedy(slot=1, prediction=1)
     add(Fault.BAD_SLOT, Operation.GREEDY, first, greedy(prediction=FREE_PRED))
-    add(Fault.BAD_SLOT, Operation.GREEDY, first, greedy(prediction=64, reset=1))
-    add(Fault.BAD_SLOT, Operation.GREEDY, first, greedy(slot=FREE_ENC, prediction=64))
+    add(Fault.BAD_SLOT, Operation.GREEDY, first, greedy(prediction=predictions, reset=1))
+    add(Fault.BAD_SLOT, Operation.GREEDY, first, greedy(slot=FREE_ENC, prediction=predictions))
     add(Fault.HAZARD, Operation.GREEDY, first, greedy(slot=1, prediction=2))
-    add(Fault.HAZARD, Operation.GREEDY, first, greedy(slot=2, prediction=1, offset=END))
+    add(Fault.HAZARD, Operation.GREEDY, first, greedy(slot=2, prediction=1, offset=end))
     add(Fault.HAZARD, Operation.GREEDY, first, greedy(slot=1, prediction=1))
-    for at in (END - 32 - 20, 8190, END):
+    for at in (end - 32 - 20, 8190, end):
         add(Fault.ADDRESS, Operation.GREEDY, first, greedy(slot=2, prediction=2), result_lo=at)
     add(Fault.ADDRESS, Operation.GREEDY, first, greedy(slot=2, prediction=2), result_hi=1)
-    add(Fault.ADDRESS, Operation.GREEDY, first, greedy(slot=2, prediction=2, offset=END), result_hi=1)
+    add(Fault.ADDRESS, Operation.GREEDY, first, greedy(slot=2, prediction=2, offset=end), result_hi=1)
     add(Fault.ADDRESS, Operation.GREEDY, first, greedy(slot=2, prediction=2), stride=0xFFFFFFF0)
 
     first = decode(slot=0, kind=TOKEN, source=0, destination=1)
@@ -213,15 +213,15 @@ def seconds() -> list[tuple[Fault, Case]]:
         add(Fault.BAD_ENTRY, Operation.DECODE, first, raw(decode(slot=99, kind=START, destination=2), word, 1 << bit))
     for fields in (
         {"slot": FREE_ENC, "kind": NONE, "source": 2, "destination": 2},
-        {"slot": 16, "kind": START, "destination": 2},
-        {"slot": 99, "kind": START, "destination": 200},
+        {"slot": encoders, "kind": START, "destination": 2},
+        {"slot": encoders + 83, "kind": START, "destination": predictions + 136},
         {"kind": NONE, "source": FREE_PRED, "destination": FREE_PRED},
         {"kind": TOKEN, "source": FREE_PRED, "destination": 2},
-        {"kind": TOKEN, "source": 64, "destination": 2},
+        {"kind": TOKEN, "source": predictions, "destination": 2},
         {"kind": TOKEN, "source": 0xFFFF, "destination": 0xFFFE},
-        {"kind": TOKEN, "source": 2, "destination": 64},
+        {"kind": TOKEN, "source": 2, "destination": predictions},
         {"kind": START, "destination": 0xFFFF},
-        {"kind": START, "destination": 64, "no_joint": 1},
+        {"kind": START, "destination": predictions, "no_joint": 1},
     ):
         add(Fault.BAD_SLOT, Operation.DECODE, first, decode(**fields))
     for fields in (
@@ -236,7 +236,7 @@ def seconds() -> list[tuple[Fault, Case]]:
     ):
         add(Fault.HAZARD, Operation.DECODE, first, decode(**fields))
     good = decode(kind=TOKEN, source=2, destination=3)
-    for at, mode in ((END - 32 - 16, 0), (END - 32 - 36, 2), (8190, 0), (END, 0), (END - 24, 0)):
+    for at, mode in ((end - 32 - 16, 0), (end - 32 - 36, 2), (8190, 0), (end, 0), (end - 24, 0)):
         add(Fault.ADDRESS, Operation.DECODE, first, good, result_lo=at, mode=mode)
     add(Fault.ADDRESS, Operation.DECODE, first, good, result_hi=0xFFFFFFFF, result_lo=0xFFFFFFE0)
     add(Fault.ADDRESS, Operation.DECODE, raw(first, 0, 1 << 23), good, result_hi=0xFFFFFFFF, result_lo=0xFFFFFFE0)
@@ -245,14 +245,14 @@ def seconds() -> list[tuple[Fault, Case]]:
         first = slot(slot=1, second=4)
         for word, bit in ((0, 16), (0, 31), (1, 16), (1, 31), (3, 0), (3, 31)):
             add(Fault.BAD_ENTRY, operation, first, raw(slot(slot=99), word, 1 << bit))
-        for flags, most in ((0, 16), (1, 64)):
+        for flags, most in ((0, encoders), (1, predictions)):
             for number in (most, 0xFFFF, 0x8000):
                 add(Fault.BAD_SLOT, operation, first, slot(slot=number), flags=flags)
     for flags, free in ((0, FREE_ENC), (1, FREE_PRED)):
         add(Fault.BAD_SLOT, Operation.COPY, slot(slot=1, second=4), slot(slot=free, second=0), flags=flags)
-        add(Fault.BAD_SLOT, Operation.COPY, slot(slot=1, second=4), slot(slot=1, second=64), flags=flags)
+        add(Fault.BAD_SLOT, Operation.COPY, slot(slot=1, second=4), slot(slot=1, second=predictions), flags=flags)
         add(Fault.BAD_SLOT, Operation.COPY, slot(slot=1, second=4), slot(slot=free, second=0xFFFF), flags=flags)
-        add(Fault.BAD_SLOT, Operation.SAVE, slot(slot=1), slot(slot=free, offset=END), flags=flags)
+        add(Fault.BAD_SLOT, Operation.SAVE, slot(slot=1), slot(slot=free, offset=end), flags=flags)
         for pairs in ([(0, 4), (2, 4)], [(0, 4), (4, 5)], [(1, 2), (0, 1)], [(0, 0), (0, 1)], [(0, 1), (1, 1)]):
             two = [slot(slot=a, second=b) for a, b in pairs]
             expected = Fault.BAD_SLOT if pairs[1][0] == 4 and flags == 0 else Fault.HAZARD
@@ -260,7 +260,7 @@ def seconds() -> list[tuple[Fault, Case]]:
         for operation in (Operation.RESET, Operation.FREE, Operation.RESTORE):
             add(Fault.HAZARD, operation, slot(slot=1), slot(slot=1, offset=2), flags=flags)
         for operation in (Operation.SAVE, Operation.RESTORE):
-            for offset in (END, 2, 0xFFFFFFFC, END - 8192 - 4):
+            for offset in (end, 2, 0xFFFFFFFC, end - 8192 - 4):
                 add(Fault.ADDRESS, operation, slot(slot=1), slot(slot=2, offset=offset), flags=flags, result_lo=8192)
             fields = {"result_hi": 0xFFFFFFFF, "result_lo": 0xFFFFFFFC, "flags": flags}
             add(Fault.ADDRESS, operation, b"", slot(slot=2, offset=8), **fields)
@@ -270,7 +270,7 @@ def seconds() -> list[tuple[Fault, Case]]:
 
 
 def test_entries(pair: Pair) -> None:
-    cases = seconds()
+    cases = seconds(pair.config.window_bytes, *pair.most)
     assert len(cases) > 190
     refused(pair, cases)
 
@@ -294,8 +294,8 @@ def test_entries_that_look_wrong_and_are_not(pair: Pair) -> None:
     pair.steps(Operation.ENCODE, [{"slot": 4, "reset": 1, "features": np.ones((2, 12))}])
     pair.slots(Operation.FREE, [11, 4])
     pair.decode([first], k=1, flags=Flag.CHECKED | Flag.PREDICTION)
-    pair.decode([first | {"no_joint": 1}], k=1, result_lo=END + 2)
-    last = END - 36
+    pair.decode([first | {"no_joint": 1}], k=1, result_lo=pair.config.window_bytes + 2)
+    last = pair.config.window_bytes - 36
     pair.decode([first], k=5, result_lo=last)
     assert {done["status"] for done in pair.flush()} == {0}
     assert pair.rtl.device.read_memory(last, 36) == pair.twin.device.read_memory(last, 36)

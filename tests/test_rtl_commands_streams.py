@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_checkpoint import SMALL
-from rtl_pair import START, TOKEN, Pair, lively, pair_for
+from rtl_pair import BOTH, START, TOKEN, Pair, lively, pair_for
 
 from gharial.isa.commands import Mode, Operation
 from gharial.isa.faults import Fault
@@ -22,9 +22,9 @@ FEATURES = np.random.default_rng(11).integers(-128, 128, (8, STEPS, SMALL.stack,
 """Of eight streams."""
 
 
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    p = lively()
+@pytest.fixture(params=BOTH)
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    p = lively(request.param)
     pair = pair_for(p, reference.ReferenceDevice(p.config, p.manifest), log2=4)
     yield pair
     pair.close()
@@ -162,9 +162,10 @@ def test_a_short_step_ends_the_slot(pair: Pair) -> None:
         assert alone(pair, 0, slot=1) == first
 
 
-def test_runs_are_the_same_whatever_the_machine_held(seed: int) -> None:
+@pytest.mark.parametrize("name", BOTH)
+def test_runs_are_the_same_whatever_the_machine_held(name: str, seed: int) -> None:
     """Registers and memories that start with other values."""
-    p = lively()
+    p = lively(name)
     shown = []
     for number in range(3):
         pair = pair_for(p, reference.ReferenceDevice(p.config, p.manifest), seed + number)

@@ -176,7 +176,7 @@ def _run(
 def _post(driver: Driver, program: Program, command: Command) -> Ticket[Any]:
     if isinstance(command[0], EncodeEntry):
         return driver.encode(command)  # type: ignore[arg-type]
-    return driver.decode(command, k=K, named=(program.header["blank"],))  # type: ignore[arg-type]
+    return driver.decode(command, k=min(K, program.header["classes"]), named=(program.header["blank"],))  # type: ignore[arg-type]
 
 
 def _check(expected: Ticket[Any], found: Ticket[Any], driver: Driver) -> None:

@@ -245,9 +245,12 @@ async def back_pressure(dut: Any, often: float) -> None:
 async def spacing(dut: Any) -> None:
     """Who reads a sum for a result has SPACING clocks to write it back, whatever waits behind it."""
     pace = bench.rng("spacing pace")
-    state = {"paused": False}
+    state = {"paused": False, "clocks": 0}
 
     def bursts() -> bool:
+        state["clocks"] += 1
+        if state["clocks"] < 1200:  # results of several segments wait, and then come as fast as they may
+            return state["clocks"] < 600
         if pace.random() < 0.03:
             state["paused"] = not state["paused"]
         return state["paused"]

@@ -26,6 +26,8 @@ async def given_up(dut: Any) -> None:
     for _ in range(6):
         await tb.give(tb.program.command())
     await ClockCycles(dut.clk_i, int(tb.rng.integers(1, 1000)))
+    await tb.give(tb.program.command())
+    await ClockCycles(dut.clk_i, 2)
     assert not dut.seater_idle_o.value
 
 
@@ -71,7 +73,9 @@ async def bus_errors(dut: Any) -> None:
     await tb.start(PACES[0], 0.0)
     tb.loose = True
     seen = {"feature": 0, "write": 0, "read": 0}
-    for turn in range(24 if bench.short() else 200):
+    turns, turn = 24 if bench.short() else 200, -1
+    while turn + 1 < turns or (not all(seen.values()) and turn < 20 * turns):
+        turn += 1
         command = tb.program.command()
         candidates = _candidates(tb, command)
         if not candidates or turn % 2 == 0:

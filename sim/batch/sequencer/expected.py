@@ -121,8 +121,8 @@ class Script:
         bits, above = (self.act_bits, self.act_region) if kind == "act" else (self.cell_bits, self.cell_region)
         return ((region << above) + (side << bits[region]) + unit) % (1 << 20), bits[region] + 1
 
-    def draw(self, thread: int, side: int) -> Batch:
-        """A random batch, not yet run."""
+    def draw(self, thread: int, side: int, whole: bool = False) -> Batch:
+        """A random batch, not yet run; `whole`: all sections run."""
         rng, seats = self.rng, self.seats
         count = seats if rng.random() < 0.5 else int(rng.integers(1, seats + 1))
         taken = (1 << count) - 1
@@ -135,6 +135,7 @@ class Script:
         if thread == E:
             return Batch(E, f | {"operation": int(rng.choice([ENCODE, GREEDY]))}, vectors)
         masks = [int(rng.integers(1 << seats)) if rng.random() < 0.5 else taken for _ in range(3)]
+        masks = [mask | int(whole) for mask in masks]
         f |= {"operation": int(rng.choice([DECODE, GREEDY])), "predicts": masks[0] & taken, "joints": masks[1] & taken}
         f |= {"k": int(rng.integers(1, 34)), "starts": masks[0] & taken & masks[2]}
         if f["operation"] == GREEDY:

@@ -67,8 +67,8 @@ class Bench(Units):
             await RisingEdge(dut.clk_i)
         dut.load_valid_i.value = 0
         for thread, count in ((E, encodes), (D, decodes)):
-            for _ in range(count):
-                b = self.script.draw(thread, self.sides[thread])
+            for n in range(count):
+                b = self.script.draw(thread, self.sides[thread], whole=n == 0)
                 self.sides[thread] ^= 1
                 self.script.expect(b)
                 self.put(b)
