@@ -234,19 +234,22 @@ package seat_pkg;
   // What the slot table is asked to do with a slot, and what the slot was before.
   typedef enum logic [1:0] {
     SlotLook  = 2'd0,
-    SlotTake  = 2'd1,  // a store of it is on its way: busy, no longer blank
-    SlotLeave = 2'd2   // it has been stored, or given up: no longer busy
+    SlotTake  = 2'd1,  // a store of it is on its way: busy
+    SlotLeave = 2'd2   // it has been stored, or given up: no longer busy, nor blank
   } slot_use_e;
 
   typedef struct packed {
     slot_use_e op;
     logic prediction;
     logic [15:0] slot;
+    logic zeros;  // taken by an encoder step from zeros on: blank but for what is stored
+    logic bank;  // and the bank that it stores
   } slot_ask_t;
 
   typedef struct packed {
-    logic blank;  // to be read as zeros
+    logic blank;  // to be read as zeros; of a busy encoder slot, the bank that is not stored
     logic busy;
+    logic bank;  // that is stored
   } slot_told_t;
 
   // Where the program and its state lie in device memory, byte addresses, multiples of 64.

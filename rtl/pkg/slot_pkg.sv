@@ -7,6 +7,7 @@ package slot_pkg;
   typedef struct packed {
     logic written;  // by an earlier entry of the command in check
     logic read;     // the same
+    logic bank;     // of a busy encoder slot: the bank that is stored; the other one can be read
     logic busy;     // a store of it is on its way
     logic blank;    // to be read as zeros
     logic lost;     // free, since a command failed: whatever `live` and `ended` say

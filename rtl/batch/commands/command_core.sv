@@ -312,13 +312,16 @@ module command_core
   assign slot_valid[OfSeater] = slot_valid_i && !hold_i;
   assign slot_ready_o = slot_ready[OfSeater];
   assign slot_got_o = slot_told[OfSeater];
-  assign slot_o = '{blank: slot_word.blank, busy: slot_word.busy};
+  assign slot_o = '{blank: slot_word.blank, busy: slot_word.busy, bank: slot_word.bank};
   always_comb begin
     slot_edit[OfSeater] = '0;
     slot_edit[OfSeater].prediction = slot_i.prediction;
     slot_edit[OfSeater].slot = slot_i.slot;
     slot_edit[OfSeater].set.busy = slot_i.op == SlotTake;
     slot_edit[OfSeater].clear.busy = slot_i.op == SlotLeave;
-    slot_edit[OfSeater].clear.blank = slot_i.op == SlotTake;
+    slot_edit[OfSeater].set.blank = slot_i.op == SlotTake && slot_i.zeros;
+    slot_edit[OfSeater].clear.blank = slot_i.op == SlotLeave;
+    slot_edit[OfSeater].set.bank = slot_i.op == SlotTake && slot_i.bank;
+    slot_edit[OfSeater].clear.bank = slot_i.op == SlotTake && !slot_i.bank;
   end
 endmodule

@@ -82,7 +82,7 @@ module decode_seater
   state_e state_q;
   need_e  need_q;
   cut_t   cut_q;
-  logic side_q, start_place, placing, needed;
+  logic side_q, start_place, placing, needed, waits;
   logic [SeatW:0] seat_q, next_seat;
   logic [SeatW-1:0] seat;
   logic [2:0] pause_q;
@@ -119,6 +119,9 @@ module decode_seater
     endcase
   end
 
+  // The next step's store, which goes to the other bank, is no reason to wait.
+  assign waits = slot_i.busy && !(need_q == LookEncoder && slot_i.bank != entry_q[0][17]);
+
   assign seat = seat_q[SeatW-1:0];
   assign next_seat = seat_q + (SeatW + 1)'(1);
   assign side_o = side_q;
@@ -139,7 +142,9 @@ module decode_seater
     slot_o = '{
         op: (need_q == TakeDestination && writes) ? SlotTake : SlotLook,
         prediction: need_q != LookEncoder,
-        slot: slot
+        slot: slot,
+        zeros: 1'b0,
+        bank: 1'b0
     };
   end
 
@@ -262,7 +267,7 @@ module decode_seater
       AskWait: begin
         pause_q <= '1;
         if (slot_got_i) begin
-          if (slot_i.busy) state_q <= Pause;
+          if (waits) state_q <= Pause;
           else begin
             if (need_q == LookEncoder) enc_blank_q <= slot_i.blank;
             else if (need_q == LookSource || in_place) blank_q <= slot_i.blank;

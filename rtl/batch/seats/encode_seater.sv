@@ -105,7 +105,7 @@ module encode_seater
   assign entry_valid_o = state_q == Entry;
   assign entry_index_o = cut_q.work.first + 16'(seat_q);
   assign slot_valid_o = state_q == Take;
-  assign slot_o = '{op: SlotTake, prediction: 1'b0, slot: slot};
+  assign slot_o = '{op: SlotTake, prediction: 1'b0, slot: slot, zeros: entry_q[0][16], bank: entry_q[0][17]};
 
   assign start_place = state_q == TakeWait && slot_got_i && !slot_i.busy;
   slot_place u_place (

@@ -173,7 +173,7 @@ module side_keeper
   end
 
   assign slot_valid_o = state_q == LeaveAsk;
-  assign slot_o = '{op: SlotLeave, prediction: Decode, slot: home.slot};
+  assign slot_o = '{op: SlotLeave, prediction: Decode, slot: home.slot, zeros: 1'b0, bank: 1'b0};
 
   // Every batch tells its end, but the encode part of a GREEDY only if it failed: its decode part tells the rest.
   logic tells;

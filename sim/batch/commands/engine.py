@@ -29,7 +29,7 @@ DONE: Fields = (
     *(("work", 3), ("last", 1), ("fault", 8), ("unit", 8), ("detail", 32), ("entry", 16)),
     *(("predictions", 16), ("joints", 16)),
 )
-ASK: Fields = (("op", 2), ("prediction", 1), ("slot", 16))
+ASK: Fields = (("op", 2), ("prediction", 1), ("slot", 16), ("zeros", 1), ("bank", 1))
 READ: Fields = (("addr", 64), ("words", 27))
 WRITE: Fields = (("addr", 64), ("data", 32))
 PLACES: Fields = (
@@ -86,6 +86,7 @@ class Engine:
         self.stuck = False  # works are taken, nothing ends
         self.reads = 0.3  # how often features are read
         self.busy = 0
+        self._storing: dict[int, tuple[bool, bool]] = {}  # of busy encoder slots: blank, bank that is stored
         self.told: list[tuple[Slot, bool]] = []  # slots that were blank when they were taken
         self._begin()
         cocotb.start_soon(self._resets())
@@ -250,11 +251,19 @@ class Engine:
     async def _ask(self, op: int, slot: Slot) -> tuple[bool, bool]:
         dut = self.dut
         async with self._slots:
-            ask = pack(ASK, {"op": op, "prediction": int(slot[0]), "slot": slot[1]})
+            bits = {"zeros": 0, "bank": 0}
+            if op == TAKE and not slot[0]:
+                bits = {name: int(self.chance(0.5)) for name in bits}
+            ask = pack(ASK, {"op": op, "prediction": int(slot[0]), "slot": slot[1], **bits})
             await self._request(dut.slot_valid_i, dut.slot_ready_o, dut.slot_i, ask)
             await self._until(dut.slot_got_o)
             told = int(dut.slot_o.value)
-        return bool(told & 2), bool(told & 1)
+        blank, busy, bank = (bool(told >> n & 1) for n in (2, 1, 0))
+        if busy and not slot[0]:
+            assert (blank, bank) == self._storing[slot[1]], slot
+        if op == TAKE and not slot[0]:
+            self._storing[slot[1]] = blank or bool(bits["zeros"]), bool(bits["bank"])
+        return blank, busy
 
     async def _read_features(self, work: dict[str, int], words: list[int]) -> int | None:
         """Some of them; the address of an error response."""

@@ -28,8 +28,8 @@ ENDED: Fields = (
 RAN: Fields = (
     *(("side", 1), ("fault", 8), ("unit", 8), ("detail", 32), ("entry", 16), ("predictions", 16), ("joints", 16)),
 )
-ASK: Fields = (("op", 2), ("prediction", 1), ("slot", 16))
-TOLD: Fields = (("blank", 1), ("busy", 1))
+ASK: Fields = (("op", 2), ("prediction", 1), ("slot", 16), ("zeros", 1), ("bank", 1))
+TOLD: Fields = (("blank", 1), ("busy", 1), ("bank", 1))
 READ: Fields = (("addr", 64), ("words", 27))
 PLACES: Fields = (
     *((name, 64) for name in ("weights", "embedding", "enc_slots", "pred_slots")),

@@ -58,7 +58,7 @@ class Bench:
         self.program = Program(self.layout, self.rng, self.mem, failures)
         self.slots = Slots(self.layout)
         self.blank: set[tuple[bool, int]] = set()
-        self.busy: set[tuple[bool, int]] = set()
+        self.busy: dict[tuple[bool, int], int] = {}  # and the bank that is stored
         self.ends: dict[int, tuple[int, int, int, int]] = {}
         self.works: dict[int, Command] = {}
         self.bad_features: set[int] = set()
@@ -201,12 +201,14 @@ class Bench:
         while True:
             ask = unpack(at.ASK, await self._asked(dut.slot_valid_o, dut.slot_ready_i, dut.slot_o))
             key = bool(ask["prediction"]), ask["slot"]
-            told = {"blank": int(key in self.blank), "busy": int(key in self.busy)}
-            if ask["op"] == at.TAKE and not told["busy"]:
-                self.busy.add(key)
-                self.blank.discard(key)
+            told = {"blank": int(key in self.blank), "busy": int(key in self.busy), "bank": self.busy.get(key, 0)}
+            if ask["op"] == at.TAKE:
+                self.busy[key] = ask["bank"]
+                if ask["zeros"]:
+                    self.blank.add(key)
             if ask["op"] == at.LEAVE:
-                self.busy.remove(key)
+                del self.busy[key]
+                self.blank.discard(key)
             await self._pause(2)
             dut.slot_i.value = pack(at.TOLD, told)
             await self._answer(dut.slot_got_i)

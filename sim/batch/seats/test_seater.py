@@ -144,6 +144,26 @@ async def decode_then_encode(dut: Any) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(reset=[0, 1])
+async def joint_beside_the_next_step(dut: Any, reset: int) -> None:
+    """A joint of one step does not wait until the next step, which began before it, has stored the other bank."""
+    tb = Bench(dut, f"joint_beside_the_next_step {reset}")
+    tb.run_clocks = 4000, 0
+    await tb.start(PACES[0], 0.0)
+    commands = [tb.program.command(operation, range(2)) for operation in 2 * [Operation.ENCODE] + [Operation.DECODE]]
+    for bank, command in enumerate(commands[:2]):
+        for entry in command.entries:
+            entry["bank"], entry["reset"] = bank, reset or not bank
+    for entry in commands[2].entries:
+        entry["encoder"], entry["bank"], entry["no_joint"] = tb.program.some(0, 1), 0, 0
+    for command in commands:
+        await tb.give(command)
+    await tb.drain()
+    tb.check_memory()
+    assert list(tb.ends) == [commands[n].number for n in (0, 2, 1)]
+
+
+@cocotb.test()
 async def failed_encode(dut: Any) -> None:
     """A GREEDY whose first batch fails in the encode thread, or by its features: no decode part runs."""
     tb = Bench(dut, "failed_encode")
