@@ -104,6 +104,8 @@ class Bench:
         self._counts[name] = [0, 0]
         for n, entry in enumerate(command.entries):
             self._entries[(command.first + n) % (1 << 16)] = entry_words(command, entry)
+            if entry.get("reset"):
+                self.slots.zero_banks(entry["encoder"], command.number)
         values = {
             "work": name,
             "operation": command.operation,
@@ -138,7 +140,9 @@ class Bench:
             for slot in range(count):
                 if self.rng.random() < 0.3:
                     self.blank.add((prediction, slot))
-                    self.slots.zero(prediction, slot, program.commands - 1)
+                    self.slots.zero(prediction, slot)
+                    if not prediction:
+                        self.slots.zero_banks(slot, program.commands - 1)
                     live.add(slot)
 
     def check_memory(self) -> None:
@@ -345,7 +349,7 @@ class Bench:
         found = await self.ports.read_acts(unit, header["vectors"] * header["feature_units"])
         assert self.loose or found == features, f"features of command {command.number}, seat {seat}"
         if entry["reset"]:
-            self.slots.zero(False, slot, command.number)
+            self.slots.zero(False, slot)
         a, c = await self._read(at.ENC, at.CELL_ENC, side, seat, False)
         if not self.loose:
             old_a, old_c = self.slots.encoders[slot]
@@ -375,7 +379,7 @@ class Bench:
         slot = entry["destination"]
         source = slot if greedy or start else entry["source"]
         if start:
-            self.slots.zero(True, slot, command.number)
+            self.slots.zero(True, slot)
         a, c = await self._read(at.PRED, at.CELL_PRED, side, seat, True)
         if not self.loose:
             old_a, old_c = self.slots.predictions[source]

@@ -274,18 +274,22 @@ class Slots:
         self.predictions: dict[int, tuple[bytes, bytes]] = {}
         self._banks: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
 
-    def zero(self, prediction: bool, slot: int, command: int) -> None:
-        """Both parts and banks become zero with that command."""
+    def zero(self, prediction: bool, slot: int) -> None:
+        """Both parts become zero."""
         a, c = self._layout.bytes_of(prediction)
         (self.predictions if prediction else self.encoders)[slot] = bytes(a), bytes(c)
-        if not prediction:
-            for bank in range(2):
-                where = self._layout.bank(bank)
-                self.set_bank(slot, bank, command, bytes(where.stop - where.start))
+
+    def zero_banks(self, slot: int, command: int) -> None:
+        """Both banks become zero with that command: a younger one may read one of them before that command has run."""
+        for bank in range(2):
+            where = self._layout.bank(bank)
+            self.set_bank(slot, bank, command, bytes(where.stop - where.start))
 
     def set_bank(self, slot: int, bank: int, command: int, data: bytes) -> None:
         """What the bank holds from that command on."""
-        self._banks.setdefault((slot, bank), []).append((command, data))
+        versions = self._banks.setdefault((slot, bank), [])
+        versions.append((command, data))
+        versions.sort(key=lambda version: version[0])
 
     def bank(self, slot: int, bank: int, command: int) -> bytes:
         """What the bank holds for that command."""
