@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gharial.bench.rtl_streams import bench_streams
+from gharial.cli.terminal import Progress
 from gharial.isa.configs import config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +50,11 @@ def main(argv: list[str] | None = None) -> int:
     MEASURED.mkdir(exist_ok=True)
     for name in args.case or CASES:
         case = dict(CASES[name])
-        found = bench_streams(config(case.pop("config")), case.pop("model"), **case)
+        progress = Progress(f"{name}, clocks simulated")
+        try:
+            found = bench_streams(config(case.pop("config")), case.pop("model"), progress=progress, **case)
+        finally:
+            progress.close()
         place = MEASURED / f"{name}.json"
         place.write_text(json.dumps({"commit": commit(), **found}, indent=1) + "\n")
         print(

@@ -24,6 +24,7 @@ import numpy as np
 
 from gharial.bench.random_model import SHAPES, random_program
 from gharial.bench.rtl_streams import K
+from gharial.cli.terminal import Progress
 from gharial.devices.open import open_device
 from gharial.driver import DecodeEntry, Driver, EncodeEntry
 from gharial.driver.results import DecodeResult
@@ -119,14 +120,16 @@ def main() -> int:
     counts = sorted({1, seats // 4, seats // 2, 3 * seats // 4, seats})
     bench = Bench(program, seats)
     found: dict[str, list[list[int]]] = {"encode": [], "decode": [], "decode_array": []}
-    for count in counts:
+    progress = Progress(f"{args.config}, {args.model}, measurements")
+    for n, count in enumerate(counts):
+        progress(n, 2 * len(counts))
         found["encode"].append([count, bench.encode(count)])
-        print(f"encode {count}: {found['encode'][-1][1]} clocks", file=sys.stderr, flush=True)
-    for count in counts:
+    for n, count in enumerate(counts, len(counts)):
+        progress(n, 2 * len(counts))
         clocks, taken = bench.decode(count)
         found["decode"].append([count, clocks])
         found["decode_array"].append([count, max(0, taken)])
-        print(f"decode {count}: {clocks} clocks, {taken} of the array", file=sys.stderr, flush=True)
+    progress.close()
     MEASURED.mkdir(exist_ok=True)
     place = MEASURED / f"{args.config}-{args.model}.json"
     place.write_text(json.dumps(found, indent=1) + "\n")

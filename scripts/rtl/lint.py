@@ -2,9 +2,10 @@
 """Checks rtl/ and the modules of sim/: `python -m scripts.rtl.lint [--format] [--only FOLDER]... [CONFIG]...`.
 
 verible checks style and format, slang and Verilator (-Wall) the elaborated design of each configuration, every module
-that no other instantiates being a top (default: the on-chip configurations and tiny-batch; what is in rtl/batch and
-sim/batch is for configurations with weights in memory, all else is checked on chip). --only checks the modules of
-some folders alone, --format formats first. A warning fails; a waiver stands at its line in the source.
+that no other instantiates being a top (default: the on-chip configurations and tiny-batch; what is in rtl/batch,
+sim/batch and sim/profile/memory is for configurations with weights in memory, all else is checked on chip). --only
+checks the modules of some folders alone, --format formats first. A warning fails; a waiver stands at its line in the
+source.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FORMAT = ROOT / "rtl" / ".verible-format-flags"
 UNSTYLED = ROOT / "sim" / "primitives"
 # Of the configurations with weights in memory, the one that is checked each time.
 BATCH = "tiny-batch"
-BATCH_FOLDERS = (sources.RTL / "batch", sources.SIM / "batch")
+BATCH_FOLDERS = (sources.RTL / "batch", sources.SIM / "batch", sources.SIM / "profile" / "memory")
 # slang's warnings that contradict the others: verible wants the default; a cast is useless at one size only.
 UNWANTED = ["-Wno-case-redundant-default", "-Wno-useless-cast"]
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gharial.devices.base import Device
 from gharial.driver.registers import Counters, Registers
 
@@ -15,12 +17,14 @@ class CountedDevice(Device):
 
     Attributes:
         before: counters at the first doorbell since `arm`.
+        waited: called after each wait, or None.
     """
 
     def __init__(self, inner: Device) -> None:
         self.inner = inner
         self.name, self.kind, self.config = inner.name, inner.kind, inner.config
         self.before = Counters(0, 0, 0, 0, 0, 0, 0)
+        self.waited: Callable[[], object] | None = None
         self._armed = False
 
     def arm(self) -> None:
@@ -52,7 +56,10 @@ class CountedDevice(Device):
 
     def wait(self, completions: int, timeout: float) -> bool:
         """As of the device."""
-        return self.inner.wait(completions, timeout)
+        done = self.inner.wait(completions, timeout)
+        if self.waited is not None:
+            self.waited()
+        return done
 
     def reset(self) -> None:
         """As of the device."""

@@ -14,9 +14,13 @@ import numpy as np
 
 from gharial.bench.counted import CountedDevice
 from gharial.bench.manifest import read_set
+from gharial.bench.observed import Observed, Point, check_sums
 from gharial.bench.products import Product, products
+from gharial.bench.watch import Progress, Watch
 from gharial.compiler.calibrate import audio_features
 from gharial.devices.open import device_config, open_device
+from gharial.devices.verilator.device import VerilatorDevice
+from gharial.devices.verilator.profile import Rows
 from gharial.driver import Driver, EncodeEntry, GreedyEntry
 from gharial.driver.registers import Counters
 from gharial.errors import GharialError
@@ -50,6 +54,8 @@ def bench_rtl(
     *,
     progress: Callable[[int, int], object] | None = None,
     note: Callable[[str], object] | None = None,
+    clocks: Progress | None = None,
+    observe: Callable[[Observed], object] | None = None,
 ) -> dict[str, Any]:
     """Decode an utterance greedily on the RTL, its commands queued ahead, and again with the encoder alone.
 
@@ -61,6 +67,8 @@ def bench_rtl(
         model: hardware checkpoint or program; None for the shipped demo model.
         recording: audio file; None for the first of the shipped recordings.
         progress, note: as in `open_model`.
+        clocks: called with clocks done and clocks expected.
+        observe: called with what the run shows beyond its figures, which makes the simulation slower.
 
     Returns:
         config, model, batch, workload, text; n_encode, n_pred, n_joint; cycles, useful_macs, array_macs_per_cycle,
@@ -78,16 +86,30 @@ def bench_rtl(
     steps = _steps(program, path)
     with _driver(program, "emulator")[0] as driver:
         expected = _greedy(driver, steps)
+    made = products(program, steps, expected.predictions, expected.joints)
     driver, counted = _driver(program, device)
+    rtl = counted.inner
+    assert isinstance(rtl, VerilatorDevice)
+    profile = None
     with driver:
+        parts = [sum(p.array_cycles for p in made), sum(p.array_cycles for p in made if p.encoder)]
+        watch = Watch(lambda: rtl.cycles, clocks, parts)
+        counted.waited = watch.look
+        if observe is not None:
+            rtl.begin_profile(Rows.of(program.layers))
         counted.arm()
         found = _greedy(driver, steps)
         spent = driver.counters().since(counted.before)
+        if observe is not None:
+            profile = rtl.take_profile()
         _compare(expected, found)
+        watch.next()
         counted.arm()
         _encode(driver, steps)
         encoding = driver.counters().since(counted.before)
-    made = products(program, steps, found.predictions, found.joints)
+    if observe is not None and profile is not None:
+        check_sums(profile, asdict(spent))
+        observe(Observed(profile, (Point("this run", sum(p.macs for p in made), 0, spent.cycles),)))
     name = Path(demo_model() if model is None else model).name
     text = vocabulary(program).text(token for tokens, *_ in found.steps for token in tokens)
     return _summary(program.config, name, path.name, text, len(steps), found, spent, encoding, made)

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from gharial.bench.counted import CountedDevice
+from gharial.bench.observed import Observed, Point, check_sums
 from gharial.bench.products import Product, products
 from gharial.bench.random_model import SHAPES, random_program
 from gharial.bench.streams import WORKLOADS, Command, Traffic
+from gharial.bench.watch import Progress, Watch
 from gharial.devices.open import device_config, open_device
 from gharial.devices.verilator.device import VerilatorDevice
+from gharial.devices.verilator.profile import Profile, Rows
 from gharial.driver import Driver, EncodeEntry
 from gharial.driver.registers import Counters
 from gharial.driver.results import DecodeResult
@@ -41,8 +44,6 @@ ENCODED, MIXED = 12, 40
 SAVED = 4
 """Streams whose states are compared at the end."""
 
-Progress = Callable[[int, int], object]
-
 
 @dataclass(frozen=True)
 class Ran:
@@ -53,6 +54,7 @@ class Ran:
         batches: encoder batches.
         spent: clocks by the device's counters.
         bytes_read: by the device from its memory.
+        profile: of its clocks, if it was asked for.
     """
 
     encodes: int
@@ -61,6 +63,7 @@ class Ran:
     batches: int
     spent: Counters
     bytes_read: int
+    profile: Profile | None
 
 
 def bench_streams(
@@ -73,6 +76,7 @@ def bench_streams(
     seed: int = 1,
     progress: Progress | None = None,
     note: Callable[[str], object] | None = None,
+    observe: Callable[[Observed], object] | None = None,
 ) -> dict[str, Any]:
     """Run batches of many streams on the RTL, beside the emulator, which has to give the same.
 
@@ -89,6 +93,7 @@ def bench_streams(
         seed: of weights, features and tokens.
         progress: called with clocks done and clocks expected.
         note: as in `open_model`.
+        observe: called with what the run shows beyond its figures, which makes the simulation slower.
 
     Returns:
         The object of `gharial bench rtl --json`.
@@ -110,12 +115,26 @@ def bench_streams(
     program = random_program(seed, config, known) if known else open_model(model, config, note=note)
     with _rtl(program) as (driver, counted, rtl):
         linear = rtl.linear_read(_weight_bytes(program, 1, 0, 0))
-        watch = _Watch(rtl, progress, program, linear, 2 if workload == "mix" else 1)
-        encoding = _run(driver, counted, rtl, program, Traffic(program, size, alone, False, seed), watch)
+        mixed = workload == "mix"
+        parts = [alone * _expected(program, linear, size, False)]
+        if mixed:
+            parts.append(count * _expected(program, linear, size, True))
+        watch = Watch(lambda: rtl.cycles, progress, parts)
+        counted.waited = watch.look
+        watched = observe is not None
+        first = Traffic(program, size, alone, False, seed)
+        encoding = _run(driver, counted, rtl, program, first, watch, watched and not mixed)
         measured = encoding
-        if workload == "mix":
-            measured = _run(driver, counted, rtl, program, Traffic(program, size, count, True, seed), watch)
-    return _summary(program, Path(shape).name, size, workload, encoding, measured, linear)
+        if mixed:
+            measured = _run(driver, counted, rtl, program, Traffic(program, size, count, True, seed), watch, watched)
+    found = _summary(program, Path(shape).name, size, workload, encoding, measured, linear)
+    if observe is not None and measured.profile is not None:
+        check_sums(measured.profile, asdict(measured.spent))
+        points = [_point("this run", program, size, measured)]
+        if mixed:
+            points.append(_point("encoder alone", program, size, encoding))
+        observe(Observed(measured.profile, tuple(points)))
+    return found
 
 
 @contextmanager
@@ -127,35 +146,27 @@ def _rtl(program: Program) -> Iterator[tuple[Driver, CountedDevice, VerilatorDev
         yield driver, counted, rtl
 
 
-class _Watch:
-    """Tells how far a run is, in clocks of those that it will take at least."""
-
-    def __init__(
-        self, rtl: VerilatorDevice, progress: Progress | None, program: Program, linear: float, runs: int
-    ) -> None:
-        self.rtl, self.progress, self.program, self.linear, self.runs = rtl, progress, program, linear, runs
-        self.before = rtl.cycles
-        self.expected = 0
-
-    def expect(self, traffic: Traffic) -> None:
-        """Think of the workload that begins."""
-        macs = sum(p.macs for p in products(self.program, [_step(self.program)] * traffic.batch, 0, 0))
-        array = self.program.config.rows * self.program.config.cols
-        once = max(macs / array, _weight_bytes(self.program, 1, 0, 0) / self.linear)
-        self.expected = int(once * self.runs * traffic.batches)
-
-    def look(self) -> None:
-        """Tell how far it is."""
-        if self.progress is not None:
-            done = self.rtl.cycles - self.before
-            self.progress(done, max(self.expected, done))
+def _expected(program: Program, linear: float, batch: int, mixed: bool) -> float:
+    """Clocks of an encoder batch at least; in the mix, of what a batch leaves to decode as well."""
+    tokens = batch // 5 if mixed else 0
+    joints = batch + tokens if mixed else 0
+    macs = sum(p.macs for p in products(program, [_step(program)] * batch, tokens, joints))
+    array = program.config.rows * program.config.cols
+    return max(macs / array, _weight_bytes(program, 1, int(mixed), int(mixed)) / linear)
 
 
 def _run(
-    driver: Driver, counted: CountedDevice, rtl: VerilatorDevice, program: Program, traffic: Traffic, watch: _Watch
+    driver: Driver,
+    counted: CountedDevice,
+    rtl: VerilatorDevice,
+    program: Program,
+    traffic: Traffic,
+    watch: Watch,
+    profiled: bool,
 ) -> Ran:
-    watch.expect(traffic)
     with Driver(open_device("emulator", program.config, program.manifest), program) as emulator:
+        if profiled:
+            rtl.begin_profile(Rows.of(program.layers))
         counted.arm()
         moved = rtl.bytes_moved
         pending: list[tuple[Ticket[Any], Ticket[Any]]] = []
@@ -163,14 +174,14 @@ def _run(
             pending.append((_post(emulator, program, command), _post(driver, program, command)))
             while driver.in_flight > AHEAD:
                 _check(*pending.pop(0), driver)
-                watch.look()
         for expected, found in pending:
             _check(expected, found, driver)
-            watch.look()
         spent = driver.counters().since(counted.before)
         moved = rtl.bytes_moved - moved
+        profile = rtl.take_profile() if profiled else None
         _compare_state(emulator, driver, traffic)
-    return Ran(traffic.encodes, traffic.joints, traffic.predictions, traffic.batches, spent, moved)
+    watch.next()
+    return Ran(traffic.encodes, traffic.joints, traffic.predictions, traffic.batches, spent, moved, profile)
 
 
 def _post(driver: Driver, program: Program, command: Command) -> Ticket[Any]:
@@ -236,8 +247,7 @@ def _summary(
     made = _products(program, measured)
     macs = sum(product.macs for product in made)
     array = config.rows * config.cols
-    rounds = -(-measured.joints // batch)
-    needed = _weight_bytes(program, measured.batches, min(rounds, measured.predictions), rounds)
+    needed = _needed(program, batch, measured)
     roofline = max(needed / linear, macs / array)
     alone = sum(product.macs for product in _products(program, encoding))
     return {
@@ -263,6 +273,17 @@ def _summary(
         "layers": [{"name": p.name, "runs": p.runs, "macs": p.macs, "array_cycles": p.array_cycles} for p in made],
         "checked_against_emulator": True,
     }
+
+
+def _needed(program: Program, batch: int, ran: Ran) -> int:
+    """Bytes of weights that a run has to read."""
+    rounds = -(-ran.joints // batch)
+    return _weight_bytes(program, ran.batches, min(rounds, ran.predictions), rounds)
+
+
+def _point(name: str, program: Program, batch: int, ran: Ran) -> Point:
+    macs = sum(product.macs for product in _products(program, ran))
+    return Point(name, macs, _needed(program, batch, ran), ran.spent.cycles)
 
 
 def _products(program: Program, ran: Ran) -> Sequence[Product]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gharial.cli import terminal
 from gharial.errors import BadInput
+
+if TYPE_CHECKING:
+    from gharial.bench.observed import Observed
 
 NAME = "bench"
 
@@ -43,12 +46,15 @@ examples:
   gharial bench rtl --config ecp5-85f
   gharial bench rtl --config ecp5-85f --model model.hw.pt --audio talk.wav --json
   gharial bench rtl --config u50 --model base --batch 16 --workload mix --batches 24
+  gharial bench rtl --config kv260 --model testing --batches 4 --report page/
 
 Runs the RTL itself, compiled on first use (needs a source checkout, and once: make sim). Utilisation is the share of
 the array's multiplications that the model's shapes ask for, over all clocks from the first command to the last result.
 With weights on chip one recording is decoded; with weights in memory many streams of random features go through in
 batches, of a model or of the shapes base, large or testing with random weights. What comes out is checked against the
-emulator; exit code 1 if anything differs.
+emulator; exit code 1 if anything differs. --report writes DIR/index.html, one file to look at: figures, roofline,
+what each unit does over the clocks of the run, and for each layer the clocks in which the array stood still, and why
+(needs Matplotlib: pip install gharial[plots]).
 """
 
 PLANNED = ("decode", "server")
@@ -84,6 +90,7 @@ def add(commands: Any) -> None:
     rtl.add_argument("--workload", metavar="W", help="encode, or mix: what the steps leave to decode, too (encode)")
     rtl.add_argument("--batches", metavar="N", type=int, help="encoder batches to run (12; mix: 40)")
     rtl.add_argument("--seed", metavar="S", type=int, help="of random weights, features and tokens (1)")
+    rtl.add_argument("--report", metavar="DIR", help="write a page with plots to DIR/index.html, as in --report page/")
     rtl.add_argument("--json", action="store_true", help="print a JSON object")
     rtl.set_defaults(run=run_rtl)
     capacity = benches.add_parser(
@@ -132,6 +139,7 @@ def run_wer(args: argparse.Namespace) -> int:
 
 def run_rtl(args: argparse.Namespace) -> int:
     """Measure the RTL."""
+    from gharial.bench import report
     from gharial.bench.rtl import bench_rtl
     from gharial.bench.rtl_streams import bench_streams
     from gharial.isa.configs import config
@@ -144,15 +152,31 @@ def run_rtl(args: argparse.Namespace) -> int:
     if not chosen.in_memory and given:
         key = next(iter(given))
         raise BadInput("this is for configurations with weights in memory", f"--{key}", given[key])
-    what = "clocks simulated" if chosen.in_memory else "compiling the model, recordings measured"
-    progress = terminal.Progress(what, enabled=not args.json)
+    observed: list[Observed] = []
+    observe = None
+    if args.report is not None:
+        report.check(args.report)
+        observe = observed.append
+    compiling = terminal.Progress("compiling the model, recordings measured", enabled=not args.json)
+    clocks = terminal.Progress("clocks simulated")
     try:
         if chosen.in_memory:
-            found = bench_streams(chosen, args.model, progress=progress, note=terminal.note, **given)
+            found = bench_streams(chosen, args.model, progress=clocks, note=terminal.note, observe=observe, **given)
         else:
-            found = bench_rtl(args.config, args.model, args.audio, progress=progress, note=terminal.note)
+            found = bench_rtl(
+                args.config,
+                args.model,
+                args.audio,
+                progress=compiling,
+                note=terminal.note,
+                clocks=clocks,
+                observe=observe,
+            )
     finally:
-        progress.close()
+        compiling.close()
+        clocks.close()
+    if observed:
+        terminal.say(f"report: {report.write(args.report, found, observed[0])}")
     if args.json:
         terminal.emit_json(found)
         return 0

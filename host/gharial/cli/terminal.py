@@ -7,12 +7,16 @@ import errno
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 _PREFIX = "gharial: "
 _STDERR = 2
+_MINUTE = 60.0
+_QUIET = _MINUTE  # seconds between two lines about progress where there is no terminal
+_MANY = 100_000  # shown as 0.1M
 
 
 def prepare() -> None:
@@ -98,28 +102,53 @@ def silence_stdout() -> None:
 
 
 class Progress:
-    """A line on a terminal that tells how far something is; nothing where standard error is no terminal.
+    """Tells how far something is, and how long it will take still: a line on a terminal, else one now and then.
 
     Args:
         what: what is being done.
-        enabled: False for a line that is never shown.
+        enabled: False for one that says nothing.
     """
 
     def __init__(self, what: str, enabled: bool = True) -> None:
         self._what = what
-        self._shown = enabled and sys.stderr is not None and sys.stderr.isatty()
-        self._drawn = False
+        self._enabled = enabled and sys.stderr is not None
+        self._bar: Any = None
+        self._begun = self._told = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` are done."""
-        if self._shown:
-            sys.stderr.write(f"\r{self._what}: {done}/{total}")
-            sys.stderr.flush()
-            self._drawn = True
+        if self._enabled and sys.stderr.isatty():
+            self._draw(done, total)
+        elif self._enabled and time.monotonic() - self._told >= _QUIET:
+            self._told = time.monotonic()
+            say(f"{_PREFIX}{self._what}: {done:,} of {total:,}, {self._left(done, total)}")
 
     def close(self) -> None:
         """Take the line away."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._drawn = False
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _draw(self, done: int, total: int) -> None:
+        if self._bar is not None and done < self._bar.n:
+            self.close()  # it has begun anew
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=self._what,
+                total=total,
+                file=sys.stderr,
+                leave=False,
+                unit_scale=total > _MANY,
+                smoothing=0.05,
+                bar_format="{desc}: {n_fmt}/{total_fmt}, {remaining} left",
+            )
+        self._bar.total = total
+        self._bar.update(done - self._bar.n)
+
+    def _left(self, done: int, total: int) -> str:
+        if not done:
+            return "time left not known"
+        seconds = (self._told - self._begun) * max(total - done, 0) / done
+        return f"{seconds:.0f} s left" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min left"

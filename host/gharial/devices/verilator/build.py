@@ -103,9 +103,9 @@ def library(config: Config, top: Path | None = None, build: str | None = None) -
     except tools.ToolError as error:
         raise BadInput("the RTL cannot be simulated", f"device verilator:{config.name}", error) from error
     if top is None:
-        trace = [] if config.in_memory else [checkout.ROOT / "sim" / "trace"]
-        folders: list[Path] = sources.folders(*trace)
-        bindings = [folder / "trace_bindings.sv" for folder in trace]
+        observing = _observing(config)
+        folders: list[Path] = sources.folders(*observing)
+        bindings = [path for folder in observing for path in sorted(folder.glob("*_bindings.sv"))]
         files = [sources.WAIVERS, *packages, *bindings, sources.find(TOPS[config.weights], folders)]
     else:
         folders, files = [top.parent], [*packages, top]
@@ -121,6 +121,13 @@ def library(config: Config, top: Path | None = None, build: str | None = None) -
         if not made.is_file():
             _compile(tools, config, EFFORTS[chosen], [*options, *map(str, files)], place, made)
     return made
+
+
+def _observing(config: Config) -> list[Path]:
+    """Folders of the modules that look into the RTL: for profiles, and for traces where there are some."""
+    simulation = checkout.ROOT / "sim"
+    trace = [] if config.in_memory else [simulation / "trace"]
+    return [*trace, simulation / "profile", simulation / "profile" / config.weights]
 
 
 def _compile(tools: Any, config: Config, worth: Effort, arguments: Sequence[str], place: Path, made: Path) -> None:

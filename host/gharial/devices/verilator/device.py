@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gharial.devices.base import Device, TraceSource
 from gharial.devices.verilator.build import library
 from gharial.devices.verilator.library import Simulation
+from gharial.devices.verilator.profile import CAUSES, Profile, Rows, assemble
 from gharial.devices.verilator.trace import RtlTracer
 from gharial.errors import DeviceError
 from gharial.isa import _registers as reg
@@ -68,6 +69,7 @@ class VerilatorDevice(Device, TraceSource):
         self._lock = threading.RLock()
         self._simulation: Simulation | None = Simulation(path, seed)
         self._tracer: RtlTracer | None = None
+        self._rows: Rows | None = None
 
     # Device
 
@@ -186,6 +188,43 @@ class VerilatorDevice(Device, TraceSource):
             tracer.take(records.raw[:size])
             tracer.fill(np.array(words, np.uint32))
             return tracer.arrays
+
+    # Profiles
+
+    def begin_profile(self, rows: Rows) -> None:
+        """Count where the clocks go, from the next time that the counters are read to the time after.
+
+        The array should have nothing to do meanwhile.
+        """
+        with self._lock:
+            self._rows = rows
+            self._open().call(
+                "begin_profile",
+                *(part.ctypes.data for part in (rows.tiles, rows.of_tiles)),
+                len(rows.tiles),
+                rows.others.ctypes.data,
+                len(rows.others),
+                len(rows.names),
+            )
+
+    def take_profile(self) -> Profile:
+        """What was counted.
+
+        Raises:
+            DeviceError: the counters were not read twice, or the array had something to do when the profile began.
+        """
+        with self._lock:
+            simulation, rows = self._open(), self._rows
+            if rows is None:
+                raise DeviceError("no profile was begun")
+            sizes = np.zeros(2, np.uint64)
+            wrong = simulation.call("profile", sizes.ctypes.data)
+            if wrong:
+                raise DeviceError(f"the profile cannot be used: {wrong.decode()}")
+            counts = np.zeros(len(rows.names) * len(CAUSES), np.uint64)
+            buckets = np.zeros(int(sizes[1]), np.uint32)
+            simulation.call("copy_profile", counts.ctypes.data, buckets.ctypes.data)
+            return assemble(rows.names, self.config.in_memory, counts, buckets, int(sizes[0]))
 
     # The clock
 

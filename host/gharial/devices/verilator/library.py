@@ -33,6 +33,9 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "copy_trace": (None, [c_void_p, c_void_p]),
     "trace_error": (c_char_p, [c_void_p]),
     "tables": (None, [c_void_p, c_void_p]),
+    "begin_profile": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
+    "profile": (c_char_p, [c_void_p, c_void_p]),
+    "copy_profile": (None, [c_void_p, c_void_p, c_void_p]),
 }
 
 

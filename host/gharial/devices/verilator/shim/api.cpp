@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Python calls. A call returns 0 (or a count), or one of the codes below with an explanation in gharial_error; no exception passes.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -28,7 +29,7 @@ template <typename Call>
 int guarded(Device* device, Call call) {
   if (device->failed) return kFailed;
   try {
-    Simulating here(&device->machine->recorder());
+    Simulating here(device->machine.get());
     return call(*device->machine);
   } catch (const std::exception& error) {
     device->failed = true;
@@ -149,3 +150,25 @@ EXPORTED const char* gharial_trace_error(const Device* device) { return device->
 
 // The tables exp and log of the program loaded, pairs of words (base, slope).
 EXPORTED void gharial_tables(const Device* device, uint32_t* words) { device->machine->recorder().tables(words); }
+
+// Counts where the clocks go, from the next time that the counters are latched to the time after; see profile.h.
+EXPORTED void gharial_begin_profile(Device* device, const uint32_t* tiles, const uint16_t* rows, size_t parts,
+                                    const uint16_t* others, size_t other_count, size_t row_count) {
+  device->machine->profile().begin({tiles, tiles + parts}, {rows, rows + parts}, {others, others + other_count},
+                                   row_count);
+}
+
+// Sizes of what was counted: clocks of a bucket, words of all buckets. Returns why it cannot be used, or an empty string.
+EXPORTED const char* gharial_profile(const Device* device, uint64_t* sizes) {
+  const auto& profile = device->machine->profile();
+  sizes[0] = profile.width();
+  sizes[1] = profile.buckets().size();
+  if (!profile.complete() && profile.error().empty()) return "the counters were not latched twice";
+  return profile.error().c_str();
+}
+
+EXPORTED void gharial_copy_profile(const Device* device, uint64_t* counts, uint32_t* buckets) {
+  const auto& profile = device->machine->profile();
+  std::copy(profile.counts().begin(), profile.counts().end(), counts);
+  std::copy(profile.buckets().begin(), profile.buckets().end(), buckets);
+}

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kResetClocks = 16;
 
-thread_local Recorder* simulated = nullptr;
+thread_local Machine* simulated = nullptr;
 thread_local std::string last_printed;
 
 }  // namespace
@@ -30,10 +30,10 @@ Machine::Machine(uint32_t seed)
       registers_ GHARIAL_AXIL(s_axil_csr),
 #ifdef GHARIAL_IN_MEMORY
       board_(top_, GHARIAL_WINDOW_BYTES, GHARIAL_MEMORY_RATE, GHARIAL_MEMORY_LATENCY) {
-  Simulating here(&recorder_);
+  Simulating here(this);
 #else
       memory_ GHARIAL_AXIL(s_axil_mem) {
-  Simulating here(&recorder_);
+  Simulating here(this);
   memory_.rest();
 #endif
   registers_.rest();
@@ -106,9 +106,10 @@ void Machine::break_memory(uint64_t) {}
 
 #endif
 
-Simulating::Simulating(Recorder* recorder) { simulated = recorder; }
+Simulating::Simulating(Machine* machine) { simulated = machine; }
 Simulating::~Simulating() { simulated = nullptr; }
-Recorder* Simulating::recorder() { return simulated; }
+Recorder* Simulating::recorder() { return simulated ? &simulated->recorder() : nullptr; }
+Profile* Simulating::profile() { return simulated ? &simulated->profile() : nullptr; }
 std::string& Simulating::printed() { return last_printed; }
 
 }  // namespace gharial

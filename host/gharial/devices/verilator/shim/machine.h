@@ -11,6 +11,7 @@
 #ifdef GHARIAL_IN_MEMORY
 #include "board.h"
 #endif
+#include "profile.h"
 #include "recorder.h"
 #include "verilated.h"
 
@@ -62,6 +63,7 @@ class Machine {
   void break_memory(uint64_t address);  // accesses there fail; ~0 for none
 
   Recorder& recorder() { return recorder_; }
+  Profile& profile() { return profile_; }
 
  private:
   VerilatedContext context_;
@@ -73,19 +75,21 @@ class Machine {
   AxiLite<uint32_t> memory_;
 #endif
   Recorder recorder_;
+  Profile profile_;
   uint64_t cycles_ = 0;
 };
 
 // Makes a machine the one that this thread simulates, for what the simulation prints and records.
 class Simulating {
  public:
-  explicit Simulating(Recorder* recorder);
+  explicit Simulating(Machine* machine);
   ~Simulating();
   Simulating(const Simulating&) = delete;
   Simulating& operator=(const Simulating&) = delete;
 
-  static Recorder* recorder();     // of the machine that this thread simulates
-  static std::string& printed();   // last line that the simulation of this thread printed
+  static Recorder* recorder();    // of the machine that this thread simulates
+  static Profile* profile();      // likewise
+  static std::string& printed();  // last line that the simulation of this thread printed
 };
 
 }  // namespace gharial

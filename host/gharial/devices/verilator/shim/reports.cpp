@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the modules of sim/trace call: handed to the machine that this thread simulates.
+// What the modules of sim/trace and sim/profile call: handed to the machine that this thread simulates.
 #include "machine.h"
 
+using gharial::Profile;
 using gharial::Recorder;
 using gharial::Simulating;
 
@@ -64,5 +65,21 @@ void gharial_trace_scan_done(int lse) {
 
 void gharial_trace_table_word(int address, int word) {
   if (Recorder* r = Simulating::recorder()) r->table_word(address, word);
+}
+
+int gharial_profile_on() {
+  const Profile* p = Simulating::profile();
+  return p && p->on();
+}
+
+void gharial_profile_clock(int now, int enabled, int latched, int reset) {
+  if (Profile* p = Simulating::profile()) p->clock(static_cast<unsigned>(now), enabled != 0, latched != 0, reset != 0);
+}
+
+void gharial_profile_units(int taken, int left, int waiting, int at_work, int weight_bytes, int state_bytes,
+                           int reset) {
+  if (Profile* p = Simulating::profile())
+    p->units(taken, left != 0, waiting, static_cast<unsigned>(at_work), static_cast<unsigned>(weight_bytes),
+             static_cast<unsigned>(state_bytes), reset != 0);
 }
 }
