@@ -16,7 +16,8 @@ help:
 	@echo "make bench      measure speed and accuracy"
 	@echo "make sim        list the benches of the RTL; BENCH=name runs one (CONFIG=, TEST=, WAVES=1)"
 	@echo "make mutants    see that the tests notice mistakes put into the RTL (MUTANT=name for one)"
-	@echo "make synth      synthesise the RTL for ECP5 within its limits (TOP=, CONFIG=, ROUTE=1 [SEED=\"1 2 3\"] for the clock rate)"
+	@echo "make synth      synthesise the RTL for ECP5 within its limits (TOP=, CONFIG=, ROUTE=1 [SEED=\"1 2 3\"] for the clock rate);"
+	@echo "                CONFIG=kv260, u50 or u55c: what it takes of an UltraScale+ device, part by part"
 	@echo "make bitstream  build a board's image (comes with the RTL)"
 	@echo "make clean      remove what was built, but not .venv"
 

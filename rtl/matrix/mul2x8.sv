@@ -3,8 +3,9 @@
 //
 // On ECP5 they share one multiplier block: with A = w1 * 2^10 + w0, P = A * x = (w1 * x) * 2^10 + w0 * x. Bits 9:0 of P are w0's product
 // already, and bits 15:10 are the sum of w0's upper and w1's lower six. The lower six of w1 * x come from a small product in logic, so the others follow.
+// UltraScale+ has wider blocks: mul2x8_dsp48e2.
 module mul2x8 #(
-    parameter string Multiplier = "GENERIC"  // "ECP5" or "GENERIC"
+    parameter string Multiplier = "GENERIC"  // "ECP5", "DSP48E2" or "GENERIC"
 ) (
     input  logic               clk_i,
     input  logic signed [ 7:0] w0_i,
@@ -57,6 +58,19 @@ module mul2x8 #(
 
     logic unused;
     assign unused = &{1'b0, p[35:26]};  // copies of the sign
+  end else if (Multiplier == "DSP48E2") begin : gen_dsp48e2
+    logic signed [7:0] x_q;
+    always_ff @(posedge clk_i) x_q <= x_i;
+
+    mul2x8_dsp48e2 u_block (
+        .clk_i,
+        .load_i(1'b1),
+        .w0_i,
+        .w1_i,
+        .x_i(x_q),
+        .p0_o,
+        .p1_o
+    );
   end else begin : gen_generic
     logic signed [7:0] w0_q, w1_q, x_q;
     logic signed [15:0] p0_q[3], p1_q[3];

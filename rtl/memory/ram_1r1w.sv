@@ -5,6 +5,7 @@
 module ram_1r1w #(
     parameter int unsigned Width = 36,  // bits of a word
     parameter int unsigned Words = 512,
+    parameter string Style = "block",  // "ultra": UltraRAM, which ECP5 does not have
     parameter int unsigned AddrW = (Words > 1) ? $clog2(Words) : 1  // derived
 ) (
     input  logic             clk_i,
@@ -15,7 +16,11 @@ module ram_1r1w #(
     input  logic [AddrW-1:0] raddr_i,
     output logic [Width-1:0] rdata_o   // two clocks after re_i
 );
-  (* ram_style = "block", no_rw_check *)
+  if (Style != "block" && Style != "ultra") begin : gen_check
+    $error("%m: Style must be block or ultra");
+  end
+
+  (* ram_style = Style, no_rw_check *)
   logic [Width-1:0] mem[Words];
   logic [Width-1:0] read_q;
 

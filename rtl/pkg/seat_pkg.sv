@@ -27,6 +27,9 @@ package seat_pkg;
     CellJoint = 2'd2   // copy of a joint_enc bank
   } cell_region_e;
 
+  // From so many words on a memory is one for UltraRAM, which is 4096 words deep; block RAM has 512 of the same width.
+  localparam int unsigned UltraWords = 2048;
+
   // Log2 of a region's units, of one seat and side.
   localparam int unsigned ScratchW = $clog2(gharial_config_pkg::ScratchUnits);
   localparam int unsigned EncAW = $clog2(gharial_config_pkg::EncAUnits);

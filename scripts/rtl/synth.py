@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synthesises a top for ECP5 and holds it to its limits: `python -m scripts.rtl.synth [--config C] [--route] [TOP]...`.
+"""Synthesises a top and holds it to its limits: `python -m scripts.rtl.synth [--config C] [--route] [TOP]...`.
+
+A configuration with weights on chip is synthesised for ECP5, as follows; one with weights in memory for the UltraScale+
+device that it is for, part by part (cost.py).
 
 Prints what the design takes, all in all and by parts, and writes build/synth/TOP-CONFIG/report.json. Faults, besides a
 number over its limit in rtl/limits.toml: a latch, a divider, a cell that found no counterpart in the device, a memory
@@ -15,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -25,13 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from gharial.errors import BadInput
-from scripts.rtl import harness, sources, synth_report, tools
+from gharial.isa import configs
+from scripts.rtl import cost, harness, sources, synth_report, tools
+from scripts.rtl.netlist import FORBIDDEN, faults, flip_flop_memories, forbidden_cells
 from scripts.rtl.tools import BUILD, ROOT, ToolError
 
 LIMITS = ROOT / "rtl" / "limits.toml"
 DEFAULT_CONFIG = "ecp5-85f"
 WHOLE = "gharial_onchip"
-FLIP_FLOP_MEMORY_BITS = 512
 DEVICE = ["--85k", "--package", "CABGA381", "--speed", "6"]
 NEXTPNR = "GHARIAL_NEXTPNR"
 """Names another build of nextpnr-ecp5: a native one takes a third of the time."""
@@ -46,8 +49,6 @@ NUMBERS = {
 }
 # Vendor cells that stay as they are: their models are for simulation.
 CELLS = sorted(path.stem for path in (sources.SIM / "primitives").glob("*.sv"))
-# What no design of ours may have; found as such before it becomes logic.
-FORBIDDEN = {"latch": "t:$dlatch t:$adlatch t:$dlatchsr", "divider": "t:$div t:$mod t:$divfloor t:$modfloor"}
 # The pass is stopped where block and distributed RAM have been given out: what is a memory then becomes flip-flops.
 SCRIPT = """\
 read_slang -j 1 {cells} --top {top} {parameters} {library} {files}
@@ -115,35 +116,6 @@ def synthesise(top: str, config: str, folder: Path, given: Mapping[str, str]) ->
     return {name: int(count) for name, count in stat["design"]["num_cells_by_type"].items()}
 
 
-def flip_flop_memories(folder: Path) -> dict[str, int]:
-    """Memories that become flip-flops: name and bits."""
-    text = (folder / "memories.txt").read_text()
-    cells = re.findall(r'\\MEMID "(.*)"\n.*\\WIDTH (\d+)\n(?:.*\n)*?.*\\SIZE (\d+)\n', text)
-    return {name.removeprefix("\\\\"): int(width) * int(size) for name, width, size in cells}
-
-
-def forbidden_cells(folder: Path) -> list[str]:
-    """Latches and dividers, as far as they have been looked for, each as a fault."""
-    files = {kind: folder / f"{kind}.txt" for kind in FORBIDDEN}
-    return [f"{kind} {name}" for kind, file in files.items() if file.is_file() for name in file.read_text().split()]
-
-
-def faults(
-    cells: Mapping[str, int], numbers: Mapping[str, float], memories: Mapping[str, int], most: Mapping[str, float]
-) -> list[str]:
-    """What is wrong, each in a line."""
-    found = [f"{name}: {bits} bits in flip-flops" for name, bits in memories.items() if bits > FLIP_FLOP_MEMORY_BITS]
-    found += [f"{count} latches {name}" for name, count in cells.items() if "LATCH" in name.upper()]
-    found += [
-        f"{count} cells {name} have no counterpart in the device" for name, count in cells.items() if name[0] == "$"
-    ]
-    for name, number in numbers.items():
-        limit = most.get(name)
-        if limit is not None and (number < limit if name == "mhz" else number > limit):
-            found.append(f"{name}: {number:g}, {'at least' if name == 'mhz' else 'at most'} {limit:g} wanted")
-    return found
-
-
 def route(folder: Path, seed: int) -> tuple[float, list[str]]:
     """Place and route; clock rate in MHz, and the parts of the slowest path.
 
@@ -196,10 +168,16 @@ def main(argv: list[str] | None = None) -> int:
     tops = args.top or [top for top, entry in table.items() if top != "device" and args.config in entry]
     if args.route and not args.top:
         tops = [WHOLE]
+    given = dict(pair.split("=", 1) for pair in args.param)
     found: list[str] = []
     try:
+        if configs.config(args.config).in_memory:
+            if args.route:
+                raise BadInput("no placement for this device", "--route", args.config, "a configuration for ECP5")
+            for top in args.top or [cost.TOP]:
+                found += cost.run(args.config, top, given)
+            return 1 if found else 0
         for top in tops:
-            given = dict(pair.split("=", 1) for pair in args.param)
             found += run(top, args.config, given, args.seed if args.route else [])
     except (BadInput, ToolError) as error:
         print(f"synth: {error}", file=sys.stderr)

@@ -6,7 +6,7 @@ module array_rows #(
     parameter int unsigned Cols = 32,  // a power of two
     parameter int unsigned Accumulators = 32,
     parameter int unsigned ResultWords = 64,
-    parameter string Multiplier = "GENERIC",
+    parameter string Multiplier = "GENERIC",  // "DSP48E2": two rows share a block a column; "GENERIC": for simulation
     parameter int unsigned IndexW = (Accumulators > 1) ? $clog2(Accumulators) : 1,  // derived
     parameter int unsigned ResultAddrW = $clog2(ResultWords)  // derived
 ) (
@@ -44,26 +44,72 @@ module array_rows #(
     return SumW'(sum);
   endfunction
 
-  if (Multiplier != "GENERIC") begin : gen_unknown
-    $error("%m: Multiplier must be GENERIC");
-  end
-
   (* keep *) logic load_q;
-  logic [8*Cols-1:0] weights_q[Rows];
   (* keep *) logic [8*Cols-1:0] acts_q;
-  logic [32*Rows-1:0] dots, dots_q[Stages];
-
+  logic [32*Rows-1:0] sums;
   always_ff @(posedge clk_i) begin
     load_q <= load_i;
-    if (load_q) weights_q <= tile_i;
     acts_q <= acts_i;
   end
-  always_comb begin
-    for (int r = 0; r < int'(Rows); r++) dots[32*r+:32] = 32'(dot(weights_q[r], acts_q));
-  end
-  always_ff @(posedge clk_i) begin
-    dots_q[0] <= dots;
-    for (int n = 1; n < int'(Stages); n++) dots_q[n] <= dots_q[n-1];
+
+  if (Multiplier == "DSP48E2") begin : gen_dsp48e2
+    if (Rows % 2 != 0) begin : gen_check
+      $error("%m: two rows share a block");
+    end
+    for (genvar p = 0; p < int'(Rows / 2); p++) begin : gen_pair
+      logic signed [14:0] low[Cols], high[Cols];
+      logic signed [SumW-1:0] low_sum, high_sum;
+      for (genvar c = 0; c < int'(Cols); c++) begin : gen_col
+        logic signed [15:0] p0, p1;
+        mul2x8_dsp48e2 u_mul (
+            .clk_i,
+            .load_i(load_q),
+            .w0_i  (signed'(tile_i[2*p][8*c+:8])),
+            .w1_i  (signed'(tile_i[2*p+1][8*c+:8])),
+            .x_i   (signed'(acts_q[8*c+:8])),
+            .p0_o  (p0),
+            .p1_o  (p1)
+        );
+        assign low[c]  = p0[14:0];
+        assign high[c] = p1[14:0];
+
+        logic unused;
+        assign unused = &{1'b0, p0[15], p1[15]};
+      end
+      adder_tree #(
+          .Terms(Cols),
+          .Width(15)
+      ) u_low (
+          .clk_i,
+          .terms_i(low),
+          .sum_o  (low_sum)
+      );
+      adder_tree #(
+          .Terms(Cols),
+          .Width(15)
+      ) u_high (
+          .clk_i,
+          .terms_i(high),
+          .sum_o  (high_sum)
+      );
+      assign sums[64*p+:32]    = 32'(low_sum);
+      assign sums[64*p+32+:32] = 32'(high_sum);
+    end
+  end else if (Multiplier == "GENERIC") begin : gen_generic
+    logic [8*Cols-1:0] weights_q[Rows];
+    logic [32*Rows-1:0] dots, dots_q[Stages];
+
+    always_ff @(posedge clk_i) if (load_q) weights_q <= tile_i;
+    always_comb begin
+      for (int r = 0; r < int'(Rows); r++) dots[32*r+:32] = 32'(dot(weights_q[r], acts_q));
+    end
+    always_ff @(posedge clk_i) begin
+      dots_q[0] <= dots;
+      for (int n = 1; n < int'(Stages); n++) dots_q[n] <= dots_q[n-1];
+    end
+    assign sums = dots_q[Stages-1];
+  end else begin : gen_unknown
+    $error("%m: Multiplier must be DSP48E2 or GENERIC");
   end
 
   // Controls of the next step and of this one.
@@ -96,7 +142,7 @@ module array_rows #(
   );
   always_ff @(posedge clk_i) held_q <= next_first_q ? '0 : bypass ? total : stored;
   always_comb begin
-    for (int r = 0; r < int'(Rows); r++) total[32*r+:32] = held_q[32*r+:32] + dots_q[Stages-1][32*r+:32];
+    for (int r = 0; r < int'(Rows); r++) total[32*r+:32] = held_q[32*r+:32] + sums[32*r+:32];
   end
 
   lut_ram #(

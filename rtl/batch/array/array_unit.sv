@@ -8,9 +8,10 @@ module array_unit
     parameter int unsigned Cols = gharial_config_pkg::Cols,  // a power of two, at least 2
     parameter int unsigned Lanes = gharial_config_pkg::Lanes,
     parameter int unsigned AccVectors = gharial_config_pkg::AccVectors,  // 1 to 4
-    parameter int unsigned GroupRows = Rows,  // rows of an array_rows
     parameter int unsigned Spacing = 8,  // clocks between results of one slice from two segments
-    parameter string Multiplier = "GENERIC"
+    parameter string Multiplier = "GENERIC",  // "DSP48E2" or "GENERIC"
+    // Rows of an array_rows, which share registers for what reaches all of them.
+    parameter int unsigned GroupRows = (Multiplier == "GENERIC" || Rows < 8) ? Rows : 8
 ) (
     input logic clk_i,
     input logic rst_i,

@@ -185,7 +185,7 @@ module finish_unit
     acc2_q <= acc1_q;
   end
 
-  loaded_memory #(
+  seat_program #(
       .Width(32 * SliceRows),
       .Words(ScaleWords)
   ) u_scales (

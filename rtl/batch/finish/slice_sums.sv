@@ -45,7 +45,7 @@ module slice_sums
     for (int unsigned n = ReadAt + 1; n <= WriteAt; n++) addr_q[n] <= addr_q[n-1];
   end
 
-  loaded_memory #(
+  seat_program #(
       .Width(32 * SliceRows),
       .Words(BiasWords)
   ) u_biases (
@@ -60,7 +60,8 @@ module slice_sums
 
   ram_1r1w #(
       .Width(32 * SliceRows),
-      .Words(SumWords)
+      .Words(SumWords),
+      .Style((SumWords >= seat_pkg::UltraWords) ? "ultra" : "block")
   ) u_sums (
       .clk_i,
       .we_i(keep_q[WriteAt]),

@@ -54,7 +54,8 @@ module seat_logits #(
 
   ram_1r1w #(
       .Width(16 * WordLanes),
-      .Words(Seats * SeatWords)
+      .Words(Seats * SeatWords),
+      .Style((Seats * SeatWords >= seat_pkg::UltraWords) ? "ultra" : "block")
   ) u_ram (
       .clk_i,
       .we_i(we_q),

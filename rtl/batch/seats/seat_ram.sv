@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bank of the seat memories: as ram_1r1w, with lanes that are written separately, as the byte enables of block RAM and UltraRAM do it.
+// Memory of the batch machine with lanes that are written separately, as the byte enables of block RAM and UltraRAM do it; else as ram_1r1w. What is at least half as deep as an
+// UltraRAM goes there.
 module seat_ram #(
     parameter int unsigned Lanes = 8,
     parameter int unsigned LaneW = 8,
@@ -14,7 +15,7 @@ module seat_ram #(
     input  logic [      AddrW-1:0] raddr_i,
     output logic [Lanes*LaneW-1:0] rdata_o   // two clocks after re_i
 );
-  (* ram_style = "block", no_rw_check *)
+  (* ram_style = (Words >= seat_pkg::UltraWords) ? "ultra" : "block", no_rw_check *)
   logic [Lanes*LaneW-1:0] mem[Words];
   logic [Lanes*LaneW-1:0] read_q;
 
