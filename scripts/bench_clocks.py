@@ -7,9 +7,9 @@
 writes host/gharial/bench/measured/u50-base.json. Every sixth entry of a decode command has a token.
 
 - encode: what the second of two batches adds to the first, on other streams.
+- decode: from the doorbell of a decode command to its results, while encoder batches compute; up to four batches of
+  entries in it.
 - decode_array: what a decode command in the midst of three encoder batches adds to them.
-- decode: clocks from fetch to completion of a decode command that an encoder batch begins beside, and for each of its
-  segments the longest that encode may have: the threads take turns, and a batch that begins does not compete all along.
 """
 
 from __future__ import annotations
@@ -22,21 +22,25 @@ from typing import Any
 
 import numpy as np
 
+from gharial.bench.capacity import MOST_BATCHES
 from gharial.bench.random_model import SHAPES, random_program
 from gharial.bench.rtl_streams import K
 from gharial.cli.terminal import Progress
 from gharial.devices.open import open_device
+from gharial.devices.verilator.device import VerilatorDevice
 from gharial.driver import DecodeEntry, Driver, EncodeEntry
 from gharial.driver.results import DecodeResult
 from gharial.driver.ticket import Ticket
+from gharial.errors import GharialError
 from gharial.isa.commands import Kind
 from gharial.isa.configs import config
-from gharial.isa.instructions import Opcode
 from gharial.program import Program
-from gharial.program.code import decode
 
 MEASURED = Path(__file__).resolve().parents[1] / "host" / "gharial" / "bench" / "measured"
 TIMEOUT = 3600.0
+UNDER_WAY = 5000  # steps of the array, by which encoder batches are taken to be at work
+LOOK = 64  # clocks between looks at a result
+NOTHING = b"\xa5" * 4  # where a result is to come
 TOKENS = 6  # every so many entries one has a token: 0.2 in 1.2
 
 
@@ -45,12 +49,13 @@ class Bench:
 
     def __init__(self, program: Program, seats: int) -> None:
         self.program, self.seats = program, seats
-        self.driver = Driver(
-            open_device(f"verilator:{program.config.name}", program.config, {}), program, timeout=TIMEOUT
-        )
+        device = open_device(f"verilator:{program.config.name}", program.config, {})
+        assert isinstance(device, VerilatorDevice)
+        self.device = device
+        self.driver = Driver(device, program, timeout=TIMEOUT)
         self.random = np.random.default_rng(1)
-        self.driver.reset("encoder", range(4 * seats)).result()
-        self.driver.reset("prediction", range(seats)).result()
+        self.driver.reset("encoder", range((3 + MOST_BATCHES) * seats)).result()
+        self.driver.reset("prediction", range(MOST_BATCHES * seats)).result()
 
     def features(self) -> np.ndarray:
         """Of one entry."""
@@ -68,14 +73,39 @@ class Bench:
         before = self._at(first)
         return self._at(second) - before
 
-    def decode(self, count: int) -> tuple[int, int]:
-        """Clocks of a decode command, and those that it takes from encoder batches."""
-        begun = self.driver.counters().cycles
+    def decode(self, count: int) -> int:
+        """Clocks from the doorbell of a decode command to its last entry's result, in the midst of encoder batches.
+
+        Its completion would come later: encoder batches before it have to be through.
+        """
+        encoding = [self.driver.encode(self.entries(group * self.seats, self.seats)) for group in range(2)]
+        before = self.driver.counters().active
+        while self.driver.counters().active - before < UNDER_WAY:
+            self.device.advance(UNDER_WAY)
+        begun = self.device.cycles
         ticket = self.decoding(count)
-        encoding = self.driver.encode(self.entries(0, self.seats))
-        alone = self._at(ticket) - begun
-        encoding.result()
-        return alone + self._turns(), self._three(count) - self._three(0)
+        last = self._result(count - 1, count)
+        self.device.write_memory(last, NOTHING)
+        while self.device.read_memory(last, len(NOTHING)) == NOTHING:
+            self.device.advance(LOOK)
+        took = self.device.cycles - begun
+        if encoding[1].done:
+            raise GharialError(f"{count} decode entries outlast two encoder batches")
+        for other in encoding:
+            other.result()
+        ticket.result()
+        return took
+
+    def decode_array(self, count: int) -> int:
+        """Clocks that a decode command takes from encoder batches."""
+        return max(0, self._three(count) - self._three(0))
+
+    def _result(self, entry: int, count: int) -> int:
+        """Where the device puts an entry's result of the command that was sent last."""
+        rings = self.driver._rings
+        assert rings is not None
+        sent = rings.in_flight[-1]
+        return int(sent.result + entry * (sent.piece.result_bytes // count))
 
     def decoding(self, count: int) -> Ticket[DecodeResult]:
         """A decode command."""
@@ -95,14 +125,6 @@ class Bench:
             ticket.result()
         return int(self.driver.counters().cycles) - begun
 
-    def _turns(self) -> int:
-        """Clocks of the segments of encode that may come between those of a decode batch, at most."""
-        sections = decode(self.program)
-        steps = [i for name in ("predict", "joint") for i in sections[name] if i.opcode == Opcode.MATVEC]
-        segments = sum(i["row_groups"] for i in steps)
-        longest = max(i["col_tiles"] * i.vectors for i in sections["encode"] if i.opcode == Opcode.MATVEC)
-        return int(segments * longest * self.seats)
-
     def _at(self, ticket: Ticket[Any]) -> int:
         ticket.result()
         return int(self.driver.counters().cycles)
@@ -120,15 +142,14 @@ def main() -> int:
     counts = sorted({1, seats // 4, seats // 2, 3 * seats // 4, seats})
     bench = Bench(program, seats)
     found: dict[str, list[list[int]]] = {"encode": [], "decode": [], "decode_array": []}
+    more = [seats * n for n in range(2, MOST_BATCHES + 1)]
+    jobs = (
+        [("encode", n) for n in counts] + [("decode", n) for n in counts + more] + [("decode_array", n) for n in counts]
+    )
     progress = Progress(f"{args.config}, {args.model}, measurements")
-    for n, count in enumerate(counts):
-        progress(n, 2 * len(counts))
-        found["encode"].append([count, bench.encode(count)])
-    for n, count in enumerate(counts, len(counts)):
-        progress(n, 2 * len(counts))
-        clocks, taken = bench.decode(count)
-        found["decode"].append([count, clocks])
-        found["decode_array"].append([count, max(0, taken)])
+    for done, (what, count) in enumerate(jobs):
+        progress(done, len(jobs))
+        found[what].append([count, getattr(bench, what)(count)])
     progress.close()
     MEASURED.mkdir(exist_ok=True)
     place = MEASURED / f"{args.config}-{args.model}.json"
