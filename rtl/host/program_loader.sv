@@ -73,6 +73,7 @@ module program_loader
   logic crc_wrong_q;  // as it was a clock before
   logic good_q;  // the chunk's CRC is right: this time its words are written
   logic [26:0] left_q;
+  logic last_q;  // one word is left
   fault_e fault_q;
   unit_e unit_q;
 
@@ -165,6 +166,7 @@ module program_loader
     load_addr_o <= at_q[28:2];
     load_data_o <= data_i;
     crc_wrong_q <= ~crc_q != crc_i;
+    last_q <= left_q == (data_valid_i ? 27'd2 : 27'd1);  // the first word comes later than a clock after the request
 
     unique case (state_q)
       Idle: begin
@@ -203,7 +205,7 @@ module program_loader
           crc_q  <= crc_next(crc_q, data_i);
           at_q   <= at_q + 32'd4;
           left_q <= left_q - 27'd1;
-          if (left_q == 27'd1) state_q <= LoadCrc;
+          if (last_q) state_q <= LoadCrc;
         end
         if (error_i) begin
           fault_q <= FaultBusRead;

@@ -52,9 +52,11 @@ module instr_check
   logic [3:0] first, last;
   logic [ 2:0] vectors;
   logic [15:0] groups;
-  assign is_matvec = instr_i[0][7:0] == OpMatvec;
-  assign is_lookup = instr_i[0][7:0] == OpLookup;
-  assign is_joint = instr_i[0][7:0] == OpJoint;
+  always_ff @(posedge clk_i) begin  // the first word is there long before the start
+    is_matvec <= instr_i[0][7:0] == OpMatvec;
+    is_lookup <= instr_i[0][7:0] == OpLookup;
+    is_joint  <= instr_i[0][7:0] == OpJoint;
+  end
   assign post = post_e'(instr_i[0][10:8]);
   assign vectors = vectors_of(instr_i);
   assign first = mask_of(instr_i[0][20:17], instr_i);
@@ -234,13 +236,13 @@ module instr_check
   end
 
   assign fault_o = fault_q;
-  assign multiplied = b_q == '0;
 
   always_ff @(posedge clk_i) begin
     done_o <= 1'b0;
     if (b_q[0]) product_q <= product_q + a_q;
     a_q <= a_q << 1;
     b_q <= b_q >> 1;
+    multiplied <= b_q[15:1] == '0;  // b_q is 0; after a new factor a clock late at most
     settled_q <= state_q == Settle;
 
     unique case (state_q)
@@ -249,6 +251,7 @@ module instr_check
           fault_q <= FaultNone;
           product_q <= '0;
           a_q <= is_lookup ? 32'(instr_i[2][31:16]) : 32'(groups);
+          multiplied <= 1'b0;
           b_q <= !is_lookup ? instr_i[2][31:16] : (instr_i[0][10:8] == 3'd0) ? header_i.tokens : 16'd1;
           state_q <= Source;
         end
@@ -257,6 +260,7 @@ module instr_check
         if (multiplied) begin
           product_q <= '0;
           a_q <= 32'(instr_i[2][31:16]);
+          multiplied <= 1'b0;
           b_q <= (is_lookup && instr_i[0][10:8] == 3'd0) ? token_i : '0;
           state_q <= TokenRow;
         end

@@ -61,12 +61,13 @@ module window_memory #(
   assign core_read_beyond  = s_axi_araddr_i[63:AddrW+2] != '0;
 
   // Write port: host first.
-  logic host_write, core_write;
-  logic [3:0] we;
-  logic [AddrW-1:0] waddr;
-  logic [31:0] wdata;
-  assign host_write = s_axil_awvalid_i && s_axil_wvalid_i && !s_axil_bvalid_o;
-  assign core_write = s_axi_awvalid_i && s_axi_wvalid_i && !s_axi_bvalid_o && !host_write;
+  // Write and response come a clock after the address: that is compared with the end first.
+  logic host_write, core_write, host_written_q, core_written_q;
+  logic [3:0] we, we_q;
+  logic [AddrW-1:0] waddr, waddr_q;
+  logic [31:0] wdata, wdata_q;
+  assign host_write = s_axil_awvalid_i && s_axil_wvalid_i && !s_axil_bvalid_o && !host_written_q;
+  assign core_write = s_axi_awvalid_i && s_axi_wvalid_i && !s_axi_bvalid_o && !core_written_q && !host_write;
   assign s_axil_awready_o = host_write;
   assign s_axil_wready_o = host_write;
   assign s_axi_awready_o = core_write;
@@ -84,13 +85,20 @@ module window_memory #(
     end
   end
   always_ff @(posedge clk_i) begin
+    we_q <= we;
+    waddr_q <= waddr;
+    wdata_q <= wdata;
     if (rst_i) begin
       s_axil_bvalid_o <= 1'b0;
       s_axi_bvalid_o  <= 1'b0;
+      host_written_q  <= 1'b0;
+      core_written_q  <= 1'b0;
     end else begin
-      if (host_write) s_axil_bvalid_o <= 1'b1;
+      host_written_q <= host_write;
+      core_written_q <= core_write;
+      if (host_written_q) s_axil_bvalid_o <= 1'b1;
       else if (s_axil_bready_i) s_axil_bvalid_o <= 1'b0;
-      if (core_write) s_axi_bvalid_o <= 1'b1;
+      if (core_written_q) s_axi_bvalid_o <= 1'b1;
       else if (s_axi_bready_i) s_axi_bvalid_o <= 1'b0;
     end
     if (host_write) s_axil_bresp_o <= host_write_beyond ? SlaveError : Okay;
@@ -128,9 +136,9 @@ module window_memory #(
       .Words(Bytes / 4)
   ) u_memory (
       .clk_i,
-      .we_i(we),
-      .waddr_i(waddr),
-      .wdata_i(wdata),
+      .we_i(we_q),
+      .waddr_i(waddr_q),
+      .wdata_i(wdata_q),
       .re_i(reader != ReadNone),
       .raddr_i(raddr),
       .rdata_o(rdata)

@@ -36,6 +36,7 @@ module seat_fetch
     Next,
     Fetch,
     Arrive,
+    Settle,
     CheckStart,
     Check,
     Hand
@@ -116,8 +117,9 @@ module seat_fetch
       Fetch: if (code_grant_i) state_q <= Arrive;
       Arrive: begin
         instr_q <= code_data_i;
-        if (!arriving_q) state_q <= CheckStart;
+        if (!arriving_q) state_q <= Settle;
       end
+      Settle: state_q <= CheckStart;  // the check decodes the first word a clock before it starts
       CheckStart: state_q <= Check;
       Check: if (checked) state_q <= Hand;
       default: begin
