@@ -272,7 +272,7 @@ def test_sections_and_opcodes() -> None:
     assert "undefined opcode" in refusal(patched(0, 9))
     assert "a bit set that it does not have" in refusal(patched(2, 1))  # word 2 of a LOOKUP, low half
     assert "does not lie in the code" in refusal(assemble(fields={"joint_count": 3}))
-    assert "does not lie in the code" in refusal(assemble(fields={"predict_count": 300}))
+    assert "instructions of section predict is out of range" in refusal(assemble(fields={"predict_count": 300}))
     long = code()
     long["encode"] = [matvec(0, scratch(0), **begin(0), sum=0)] * 200
     assert "section code is too long" in refusal(assemble(long))

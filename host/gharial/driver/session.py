@@ -24,6 +24,7 @@ from gharial.isa import _registers as reg
 from gharial.isa.faults import Fault
 from gharial.program import Program
 from gharial.program.inspect import slot_count
+from gharial.program.spaces import check_limits
 
 T = TypeVar("T")
 
@@ -82,6 +83,7 @@ class Session:
         try:
             self._registers.quiesce()
             self._registers.check_identity(program.config)
+            check_limits(program)
             self.plan = plan_memory(program, self._registers.memory_bytes, ring_log2)
             self._rings = Rings(device, self._registers, self.plan, watchdog, interrupts, checked)
             self._rings.set_up()

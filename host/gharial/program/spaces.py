@@ -17,8 +17,9 @@ from gharial.isa.header import (
     TABLE_BYTES,
     tokens_needed,
 )
+from gharial.isa.instructions import SECTION_LIMIT
 from gharial.program.container import AGAIN
-from gharial.program.manifest import SPACES
+from gharial.program.manifest import SECTIONS, SPACES, check_sizes
 from gharial.program.program import Program
 
 MAX_BIAS = 1 << 30
@@ -26,11 +27,38 @@ SHIFTS = range(-8, 24)
 _BASE_BITS = 18  # of a table's base, unsigned, and slope, signed
 
 
+def check_limits(program: Program) -> None:
+    """Hold a program against its configuration's limits (docs/isa.md, section 8): spaces, vocabulary, layers, slots.
+
+    Raises:
+        BadInput: the first limit that it exceeds, with what it needs and what there is.
+    """
+    config, where = program.config, f"{program.where}: header"
+    check_sizes({name: len(data) for name, data in program.sections.items()}, config, program.where)
+    if len(program.section("code")) < HEADER.bytes:
+        raise BadInput("the code is shorter than its header", where, len(program.section("code")), HEADER.bytes)
+    header = program.header
+
+    def inside(what: str, found: int, low: int, high: int) -> None:
+        if not low <= found <= high:
+            raise BadInput(f"{what} is out of range", where, found, f"{low}..{high}")
+
+    for section in SECTIONS:
+        inside(f"instructions of section {section}", header[f"{section}_count"], 0, SECTION_LIMIT)
+    inside("feature vectors a step", header["vectors"], 1, MAX_VECTORS)
+    inside("classes", header["classes"], 1, config.max_classes)
+    inside("scratch units", header["scratch_units"], 0, config.scratch_units)
+    inside("sum groups", header["sum_groups"], 0, config.sum_groups)
+    for field in ("enc_a_units", "enc_c_units", "pred_a_units", "pred_c_units"):
+        inside(f"a slot's {field}", header[field], 0, int(getattr(config, field)))
+    if config.in_memory:
+        inside("a bank's joint_enc_units", header["joint_enc_units"], 0, config.pred_c_units)
+
+
 def check_header(program: Program) -> None:
     """Raise BadInput unless the header is one that START takes and that agrees with the manifest."""
     where = f"{program.where}: header"
-    if len(program.section("code")) < HEADER.bytes:
-        raise BadInput("the code is shorter than its header", where, len(program.section("code")), HEADER.bytes)
+    check_limits(program)
     words, header, config = program.code, program.header, program.config
     stray = HEADER.stray(words)
     if stray is not None:
@@ -64,20 +92,12 @@ def check_header(program: Program) -> None:
     same("bytes of a feature vector", header["feature_bytes"], features["padded"])
     same("logit fraction bits", header["logit_bits"], numerics["frac_bits"]["logits"])
     same("blank", header["blank"], program.manifest["decoding"]["blank"])
-    inside("feature vectors a step", header["vectors"], 1, MAX_VECTORS)
     inside("logit fraction bits", header["logit_bits"], LOGIT_BITS.start, LOGIT_BITS.stop - 1)
-    inside("classes", header["classes"], 1, config.max_classes)
     inside("blank", header["blank"], 0, header["classes"] - 1)
-    inside("scratch units", header["scratch_units"], 0, config.scratch_units)
-    inside("sum groups", header["sum_groups"], 0, config.sum_groups)
     if header["tokens"] < tokens_needed(header):
         raise BadInput("a class has no embedding row", where, f"{header['tokens']} rows", tokens_needed(header))
     feature_units = header["vectors"] * (header["feature_bytes"] // config.cols)
     inside("feature unit", header["feature_unit"], 0, header["scratch_units"] - feature_units)
-    for field in ("enc_a_units", "enc_c_units", "pred_a_units", "pred_c_units"):
-        inside(f"a slot's {field}", header[field], 0, int(getattr(config, field)))
-    if config.in_memory:
-        inside("a bank's joint_enc_units", header["joint_enc_units"], 0, config.pred_c_units)
     inside("end of joint_enc", header["joint_enc_unit"] + 2 * header["joint_enc_units"], 0, header["enc_c_units"])
     inside("end of joint_pred", header["joint_pred_unit"] + header["joint_pred_units"], 0, header["pred_c_units"])
 
