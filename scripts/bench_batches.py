@@ -28,6 +28,9 @@ CASES: dict[str, dict[str, Any]] = {
     "kv260-base-48": {"config": "kv260", "model": "base", "batch": 48, "workload": "encode", "batches": 4},
     "kv260-base-1": {"config": "kv260", "model": "base", "batch": 1, "workload": "encode", "batches": 6},
     "u55c-base-mix": {"config": "u55c", "model": "base", "batch": 16, "workload": "mix"},
+    "u50-base-ragged": {"config": "u50", "model": "base", "batch": 13, "workload": "ragged", "batches": 5},
+    "u50-large-ragged": {"config": "u50", "model": "large", "batch": 13, "workload": "ragged", "batches": 5},
+    "kv260-base-ragged": {"config": "kv260", "model": "base", "batch": 37, "workload": "ragged", "batches": 5},
 }
 
 

@@ -17,7 +17,7 @@ from gharial.isa.configs import config
 BATCH = config("tiny-batch")
 
 
-@pytest.mark.parametrize(("batch", "workload"), [(4, "encode"), (4, "mix"), (3, "mix"), (1, "mix")])
+@pytest.mark.parametrize(("batch", "workload"), [(4, "encode"), (4, "mix"), (3, "mix"), (1, "mix"), (4, "ragged")])
 def test_streams_in_batches(batch: int, workload: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     needed()
     rng = np.random.default_rng(seed)

@@ -35,19 +35,22 @@ def test_shapes_are_those_of_the_contract() -> None:
     assert round(base.parameters / 1e6) == 85 and round(large.parameters / 1e6) == 196
 
 
-@pytest.mark.parametrize("batch", [1, 3, 4])
-def test_every_step_is_encoded_and_decoded(small: Program, driver: Driver, batch: int, seed: int) -> None:
-    traffic = Traffic(small, batch, 24, True, seed)
+@pytest.mark.parametrize(("batch", "ragged"), [(1, False), (3, False), (4, False), (1, True), (4, True)])
+def test_every_step_is_encoded_and_decoded(small: Program, driver: Driver, batch: int, ragged: bool, seed: int) -> None:
+    traffic = Traffic(small, batch, 24, True, seed, ragged=ragged)
+    commands = 0
     encoded: dict[int, int] = defaultdict(int)
     joints: dict[int, int] = defaultdict(int)
     tokens = 0
     for command in traffic.commands():
-        assert 1 <= len(command) <= batch
         if isinstance(command[0], EncodeEntry):
+            commands += 1
+            assert 1 <= len(command) <= (max(1, batch - 1) if ragged else batch)
             for entry in command:
                 encoded[entry.slot] += 1
             driver.encode(command).result()
             continue
+        assert 1 <= len(command) <= (2 * batch if ragged else batch)
         streams = [entry.encoder for entry in command]
         assert len(set(streams)) == len(streams)
         for entry in command:
@@ -58,6 +61,7 @@ def test_every_step_is_encoded_and_decoded(small: Program, driver: Driver, batch
     assert sum(encoded.values()) == traffic.encodes == 24 * batch
     assert sum(joints.values()) == traffic.joints == traffic.encodes + tokens
     assert traffic.predictions == tokens + traffic.streams
+    assert traffic.passes == commands == (48 if ragged and batch > 1 else 24)
 
 
 def test_bursts_are_as_stated(small: Program, seed: int) -> None:

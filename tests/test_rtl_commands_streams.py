@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_checkpoint import SMALL
-from rtl_pair import BOTH, START, TOKEN, Pair, lively, pair_for
+from rtl_pair import BOTH, NONE, START, TOKEN, Pair, lively, pair_for
 
 from gharial.isa.commands import Mode, Operation
 from gharial.isa.faults import Fault
@@ -109,6 +109,89 @@ def test_interleaved_streams_at_any_time(pair: Pair) -> None:
             pair.rtl.device.advance(int(random.integers(0, 2500)))  # type: ignore[attr-defined]
         done(pair, streams)
         assert [stream.results for stream in streams] == expected
+
+
+KINDS = ["encode", "start", "fork", "none", "encode", "fork", "copy", "none", "greedy", "encode", "none", "fork"]
+"""What each stream does in turn."""
+
+
+class Hypotheses:
+    """A stream that is decoded by a host, in two prediction slots by turns: forks, copies, and states used again."""
+
+    def __init__(self, number: int, slot: int, predictions: tuple[int, int]) -> None:
+        self.number, self.slot, self.predictions = number, slot, predictions
+        self.at = self.steps = self.current = 0
+        self.results: list[bytes] = []
+        self.random = np.random.default_rng(number)
+
+    def entry(self) -> Any:
+        """The next entry, and the stream is past it."""
+        kind = KINDS[self.at]
+        self.at += 1
+        here, other = self.predictions[self.current], self.predictions[1 - self.current]
+        step = {"slot": self.slot, "bank": self.steps & 1}
+        if kind in ("encode", "greedy"):
+            step |= {"reset": int(self.steps == 0), "features": FEATURES[self.number, self.steps]}
+            self.steps += 1
+            return step | ({"prediction": here} if kind == "greedy" else {})
+        if kind == "copy":
+            return here, other
+        entry = {"slot": self.slot, "bank": (self.steps - 1) & 1, "source": here, "destination": here}
+        if kind == "start":
+            return entry | {"kind": START}
+        if kind == "fork":
+            self.current = 1 - self.current
+            token = int(self.random.integers(SMALL.classes - 1))
+            return entry | {"kind": TOKEN, "destination": other, "token": token}
+        return entry | {"kind": NONE}
+
+
+def post(pair: Pair, kind: str, streams: Sequence[Hypotheses]) -> None:
+    """One command in which each of these streams has its next entry; results are read when it is done."""
+    entries = [stream.entry() for stream in streams]
+    stride = 4 * WORDS
+    if kind == "encode":
+        pair.steps(Operation.ENCODE, entries)
+    elif kind == "copy":
+        pair.slots(Operation.COPY, entries, True)
+    elif kind == "greedy":
+        pair.steps(Operation.GREEDY, entries, k=CAP, temperature=9999)
+    else:
+        pair.decode(entries, k=5, named=2, named_01=3 | 10 << 16, temperature=20000, stride=stride)
+    rooms = list(pair.pending[-1].rooms)
+    assert pair.pending[-1].completion["status"] == 0
+    pair.flush()
+    for at, stream in enumerate(streams):
+        if rooms and kind != "copy":
+            data = pair.rtl.device.read_memory(rooms[0][0] + stride * at, stride)
+            words = 4 * (2 + 2 * (data[0] | data[1] << 8)) if kind == "greedy" else 36
+            stream.results.append(data[:words])
+
+
+def test_any_batch_slot_and_order(pair: Pair) -> None:
+    """The same work of eight streams, alone and in commands of every size, in any order and slots: the same results
+    and the same states."""
+    random = np.random.default_rng(5)
+    shown: list[Any] = []
+    for most in (1, 8, 2, 3, 5, 8):
+        encoders = random.permutation(pair.most[0])[:8].tolist()
+        predictions = random.permutation(min(64, pair.most[1]))[:16].reshape(8, 2).tolist()
+        streams = [Hypotheses(n, encoders[n], (predictions[n][0], predictions[n][1])) for n in range(8)]
+        while unready := [stream for stream in streams if stream.at < len(KINDS)]:
+            kind = KINDS[unready[int(random.integers(len(unready)))].at]
+            decodes = ("start", "fork", "none")
+            ready = [s for s in unready if KINDS[s.at] == kind or (KINDS[s.at] in decodes and kind in decodes)]
+            chosen = [ready[int(n)] for n in random.permutation(len(ready))[:most]]
+            post(pair, kind, chosen)
+        states = []
+        for stream in streams:
+            for prediction, slot in ((False, stream.slot), (True, stream.predictions[stream.current])):
+                pair.slots(Operation.SAVE, [slot], prediction)
+                (address, size), *_ = pair.pending[-1].rooms
+                pair.flush()
+                states.append(pair.rtl.device.read_memory(address, size))
+        shown.append(([stream.results for stream in streams], states))
+    assert all(other == shown[0] for other in shown[1:])
 
 
 def test_a_slot_begun_anew_at_once(pair: Pair) -> None:

@@ -63,6 +63,7 @@ module completer
     Word,
     Answer,
     Publish,
+    Unwritten,  // the completion could not be written, and does not count
     Halted
   } state_e;
 
@@ -100,7 +101,7 @@ module completer
   assign publish = state_q == Publish && !purge_i;
   assign pop = publish || purge_i;
   assign irq_o = publish && head.irq;
-  assign halt_o = (publish && failure_q.fault >= FaultBadOpcode) || (state_q == Answer && writer_idle_i && write_failed_q);
+  assign halt_o = (publish && failure_q.fault >= FaultBadOpcode) || state_q == Unwritten;
 
   function automatic logic [15:0] saturating(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] sum;
@@ -152,10 +153,14 @@ module completer
     endcase
   end
 
+  // A word of the completion that fails is what the machine halts for, whatever the command has come to.
+  logic completing;
+  assign completing = state_q == Load || state_q == Word || state_q == Answer;
+
   always_ff @(posedge clk_i) begin
     if (write_error_i && !write_failed_q) begin
       write_failed_q <= 1'b1;
-      if (failure_q.fault == FaultNone)
+      if (failure_q.fault == FaultNone || completing)
         failure_q <= '{fault: FaultBusWrite, unit: UnitMemory, detail: write_error_addr_i};
     end
 
@@ -216,7 +221,8 @@ module completer
           state_q <= (word_q == 3'd7) ? Answer : Load;
         end
       end
-      Answer:  if (writer_idle_i) state_q <= write_failed_q ? Halted : Publish;
+      // The last word's error comes in the clock in which the writer is idle.
+      Answer: if (writer_idle_i) state_q <= (write_failed_q || write_error_i) ? Unwritten : Publish;
       Publish: begin
         index_q <= index_q + 32'd1;
         entry_q <= '0;
@@ -229,6 +235,7 @@ module completer
           state_q   <= Gather;
         end
       end
+      Unwritten: state_q <= Halted;
       default: ;  // until reset
     endcase
 

@@ -27,6 +27,7 @@ CAP = 3
 READY, HALTED = 1, 4  # bits of STATUS
 SLOTS = [("encoder", n) for n in range(4)] + [("prediction", n) for n in range(4, 10)]
 """Those that are looked at."""
+FREE = 20  # a prediction slot
 Slots = tuple[str, tuple[int, ...]]
 Place = Callable[[Posted], int]
 
@@ -101,6 +102,10 @@ def _copy(driver: Driver, steps: Steps) -> Ticket:
     return driver.copy("prediction", [(5, 4), (6, 9)])
 
 
+def _refused(driver: Driver, steps: Steps) -> Ticket:
+    return driver.copy("prediction", [(FREE, 9)])
+
+
 STREAMS: tuple[Slots, ...] = (("encoder", (0, 1)), ("prediction", (4, 5)))
 READ, WRITE = False, True
 END_OF_RESULT = "end of a result"  # what the device writes last before the completion
@@ -115,8 +120,11 @@ CASES = [
     Case("result of decode", Operation.DECODE, _decode, WRITE, lambda p: p.result(0), 20, 0, STREAMS[1:]),
     Case("saved state", Operation.SAVE, _save, WRITE, lambda p: p.state(1), 40),
     Case("restored state", Operation.RESTORE, _restore, READ, lambda p: p.state(1), 8, 1, (("prediction", (4, 8)),)),
-    Case("completion", Operation.GREEDY, _greedy, WRITE, lambda p: p.completion, 12, 0, STREAMS, completed=False),
-]
+    *(Case(f"completion, byte {at}", Operation.GREEDY, _greedy, WRITE, lambda p: p.completion, at, 0, STREAMS,
+           completed=False) for at in (12, 28)),
+    *(Case(f"completion of a refused command, byte {at}", Operation.COPY, _refused, WRITE, lambda p: p.completion, at,
+           completed=False) for at in (0, 28)),
+]  # fmt: skip
 
 
 @dataclass
@@ -173,7 +181,7 @@ class Session:
             before[slot] = saved(self.good, *slot)
         at_first = list(steps.step)
         made = dict.fromkeys(before)  # what the command leaves where it is not known to have failed
-        if case.name == "completion":
+        if case.hit and not case.completed:
             case.run(self.good, deepcopy(steps)).result()
             made |= {("encoder", n): saved(self.good, "encoder", n) for n in (0, 1)}
             made |= {("prediction", n): saved(self.good, "prediction", n) for n in (4, 5)}

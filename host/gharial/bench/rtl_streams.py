@@ -80,8 +80,8 @@ def bench_streams(
 ) -> dict[str, Any]:
     """Run batches of many streams on the RTL, beside the emulator, which has to give the same.
 
-    Clocks count from the doorbell of the first command to the moment the last completion has been taken. The workload
-    "mix" is run after its encoder steps alone have been, which give `encode_utilisation`.
+    Clocks count from the doorbell of the first command to the moment the last completion has been taken. The workloads
+    "mix" and "ragged" are run after their encoder steps alone have been, which give `encode_utilisation`.
 
     Args:
         config: hardware configuration, with weights in memory.
@@ -108,25 +108,27 @@ def bench_streams(
     if not 1 <= size <= config.batch:
         raise BadInput("batch is out of range", "--batch", size, f"1..{config.batch} ({config.name})")
     count = (MIXED if workload == "mix" else ENCODED) if batches is None else batches
+    ragged = workload == "ragged"
     device_config(f"verilator:{config.name}")  # refuses what cannot be simulated before anything takes long
     shape = "base" if model is None else str(model)
-    alone = min(count, ENCODED) if workload == "mix" else count
+    alone = count if workload == "encode" else min(count, ENCODED)
     known = SHAPES.get(shape)
     program = random_program(seed, config, known) if known else open_model(model, config, note=note)
     with _rtl(program) as (driver, counted, rtl):
         linear = rtl.linear_read(_weight_bytes(program, 1, 0, 0))
-        mixed = workload == "mix"
+        mixed = workload != "encode"
         parts = [alone * _expected(program, linear, size, False)]
         if mixed:
             parts.append(count * _expected(program, linear, size, True))
         watch = Watch(lambda: rtl.cycles, progress, parts)
         counted.waited = watch.look
         watched = observe is not None
-        first = Traffic(program, size, alone, False, seed)
+        first = Traffic(program, size, alone, False, seed, ragged=ragged)
         encoding = _run(driver, counted, rtl, program, first, watch, watched and not mixed)
         measured = encoding
         if mixed:
-            measured = _run(driver, counted, rtl, program, Traffic(program, size, count, True, seed), watch, watched)
+            second = Traffic(program, size, count, True, seed, ragged=ragged)
+            measured = _run(driver, counted, rtl, program, second, watch, watched)
     found = _summary(program, Path(shape).name, size, workload, encoding, measured, linear)
     if observe is not None and measured.profile is not None:
         check_sums(measured.profile, asdict(measured.spent))
@@ -181,7 +183,7 @@ def _run(
         profile = rtl.take_profile() if profiled else None
         _compare_state(emulator, driver, traffic)
     watch.next()
-    return Ran(traffic.encodes, traffic.joints, traffic.predictions, traffic.batches, spent, moved, profile)
+    return Ran(traffic.encodes, traffic.joints, traffic.predictions, traffic.passes, spent, moved, profile)
 
 
 def _post(driver: Driver, program: Program, command: Command) -> Ticket[Any]:

@@ -19,7 +19,8 @@ from gharial.errors import BadInput
 from gharial.isa.commands import Kind
 from gharial.program import Program
 
-WORKLOADS = ("encode", "mix")
+WORKLOADS = ("encode", "mix", "ragged")
+"""Encoder steps; those and what they leave to decode; the same in commands of any size."""
 
 BURSTS = 0.1
 """Share of the encoder steps that emit tokens."""
@@ -69,9 +70,12 @@ class Traffic:
         decode: whether the steps are decoded too.
         seed: of features and tokens.
         groups: of streams; each encodes every so many batches.
+        ragged: a group's steps are cut into two commands anywhere, and a command of decode entries has any number of
+            them, up to two batches: batches are seldom full.
 
     Attributes:
         encodes, joints, predictions: entries drawn so far.
+        passes: encoder commands, of which none is larger than a batch.
     """
 
     program: Program
@@ -80,9 +84,11 @@ class Traffic:
     decode: bool
     seed: int
     groups: int = GROUPS
+    ragged: bool = False
     encodes: int = 0
     joints: int = 0
     predictions: int = 0
+    passes: int = 0
     _waiting: deque[_Stream] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -101,7 +107,7 @@ class Traffic:
         """The commands in order."""
         if not self.decode:
             for number in range(self.batches):
-                yield self._encode(number)
+                yield from self._encode(number)
             return
         # One batch is encoded ahead of what is decoded, so that the two can overlap.
         ahead: list[_Stream] = []
@@ -109,7 +115,7 @@ class Traffic:
             group = self._group(number)
             while any(s.steps - s.decoded > 1 for s in group):  # the bank that is written next is still needed
                 yield self._decode()
-            yield self._encode(number)
+            yield from self._encode(number)
             self._wait(ahead)
             ahead = group
             while len(self._waiting) >= self.batch:
@@ -129,7 +135,7 @@ class Traffic:
         first = number * self.batch % len(self._streams)
         return self._streams[first : first + self.batch]
 
-    def _encode(self, number: int) -> list[EncodeEntry]:
+    def _encode(self, number: int) -> Iterator[list[EncodeEntry]]:
         group = self._group(number)
         count = self.program.manifest["features"]["count"]
         shape = (len(group), self.program.header["vectors"], count)
@@ -139,12 +145,17 @@ class Traffic:
             entries.append(EncodeEntry(stream.number, step, stream.steps & 1, reset=stream.steps == 0))
             stream.steps += 1
         self.encodes += len(entries)
-        return entries
+        cut = int(self._random.integers(1, len(entries))) if self.ragged and len(entries) > 1 else len(entries)
+        for part in (entries[:cut], entries[cut:]):
+            if part:
+                self.passes += 1
+                yield part
 
     def _decode(self) -> list[DecodeEntry]:
         entries = []
         again = []
-        for _ in range(min(self.batch, len(self._waiting))):
+        most = int(self._random.integers(1, 2 * self.batch + 1)) if self.ragged else self.batch
+        for _ in range(min(most, len(self._waiting))):
             stream = self._waiting.popleft()
             entries.append(self._entry(stream))
             if stream.begun or stream.decoded < stream.released:

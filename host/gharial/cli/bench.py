@@ -87,7 +87,11 @@ def add(commands: Any) -> None:
     rtl.add_argument("--model", metavar="M", help="checkpoint (.hw.pt), program (.gprog), or base, large, testing")
     rtl.add_argument("--audio", metavar="FILE", help="recording (weights on chip); default: a shipped one")
     rtl.add_argument("--batch", metavar="B", type=int, help="entries of a command (weights in memory)")
-    rtl.add_argument("--workload", metavar="W", help="encode, or mix: what the steps leave to decode, too (encode)")
+    rtl.add_argument(
+        "--workload",
+        metavar="W",
+        help="encode; mix: and what the steps leave to decode; or ragged (encode)",
+    )
     rtl.add_argument("--batches", metavar="N", type=int, help="encoder batches to run (12; mix: 40)")
     rtl.add_argument("--seed", metavar="S", type=int, help="of random weights, features and tokens (1)")
     rtl.add_argument("--report", metavar="DIR", help="write a page with plots to DIR/index.html, as in --report page/")

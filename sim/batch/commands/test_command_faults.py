@@ -98,6 +98,7 @@ def moved(entry: int) -> Place:
 COPY = moves(Operation.COPY, (1, 7), (2, 8))
 SAVE = moves(Operation.SAVE, (1, 0), (2, 0))
 RESTORE = moves(Operation.RESTORE, (1, 0), (2, 0))
+REFUSED = moves(Operation.COPY, (len(SLOTS), 7))  # of a free slot
 CASES = [
     Case("command", steps, READ, lambda host, p: p.address + 8, hits=False, completed=False),
     Case("entries", steps, READ, lambda host, p: p.fields["entry_lo"] + 20, hits=False),
@@ -113,6 +114,8 @@ CASES = [
     Case("restored slot", RESTORE, WRITE, slot(1)),
     *(Case(f"completion, word {n}", steps, WRITE, lambda host, p, n=n: p.completion + 4 * n, completed=False)
       for n in range(8)),
+    *(Case(f"completion of a refused command, word {n}", REFUSED, WRITE, lambda host, p, n=n: p.completion + 4 * n,
+           hits=False, completed=False) for n in (0, 7)),
 ]  # fmt: skip
 
 
