@@ -9,6 +9,7 @@ writes host/gharial/bench/measured/u50-base.json. Every sixth entry of a decode 
 - encode: what the second of two batches adds to the first, on other streams.
 - decode: from the doorbell of a decode command to its results, while encoder batches compute; up to four batches of
   entries in it.
+- decode_alone: the same while no encoder batch is there.
 - decode_array: what a decode command in the midst of three encoder batches adds to them.
 """
 
@@ -84,11 +85,7 @@ class Bench:
             self.device.advance(UNDER_WAY)
         begun = self.device.cycles
         ticket = self.decoding(count)
-        last = self._result(count - 1, count)
-        self.device.write_memory(last, NOTHING)
-        while self.device.read_memory(last, len(NOTHING)) == NOTHING:
-            self.device.advance(LOOK)
-        took = self.device.cycles - begun
+        took = self._until_result(count) - begun
         if encoding[1].done:
             raise GharialError(f"{count} decode entries outlast two encoder batches")
         for other in encoding:
@@ -96,16 +93,28 @@ class Bench:
         ticket.result()
         return took
 
+    def decode_alone(self, count: int) -> int:
+        """Clocks from the doorbell of a decode command to its last result, on a device that has nothing else."""
+        begun = self.device.cycles
+        ticket = self.decoding(count)
+        took = self._until_result(count) - begun
+        ticket.result()
+        return took
+
     def decode_array(self, count: int) -> int:
         """Clocks that a decode command takes from encoder batches."""
         return max(0, self._three(count) - self._three(0))
 
-    def _result(self, entry: int, count: int) -> int:
-        """Where the device puts an entry's result of the command that was sent last."""
+    def _until_result(self, count: int) -> int:
+        """The clock at which the last result of the command is there that was sent last, one of so many entries."""
         rings = self.driver._rings
         assert rings is not None
         sent = rings.in_flight[-1]
-        return int(sent.result + entry * (sent.piece.result_bytes // count))
+        last = sent.result + (count - 1) * (sent.piece.result_bytes // count)
+        self.device.write_memory(last, NOTHING)
+        while self.device.read_memory(last, len(NOTHING)) == NOTHING:
+            self.device.advance(LOOK)
+        return int(self.device.cycles)
 
     def decoding(self, count: int) -> Ticket[DecodeResult]:
         """A decode command."""
@@ -141,11 +150,13 @@ def main() -> int:
     seats = chosen.batch
     counts = sorted({1, seats // 4, seats // 2, 3 * seats // 4, seats})
     bench = Bench(program, seats)
-    found: dict[str, list[list[int]]] = {"encode": [], "decode": [], "decode_array": []}
+    found: dict[str, list[list[int]]] = {"encode": [], "decode": [], "decode_alone": [], "decode_array": []}
     more = [seats * n for n in range(2, MOST_BATCHES + 1)]
-    jobs = (
-        [("encode", n) for n in counts] + [("decode", n) for n in counts + more] + [("decode_array", n) for n in counts]
-    )
+    jobs = [
+        *(("encode", n) for n in counts),
+        *((what, n) for what in ("decode", "decode_alone") for n in counts + more),
+        *(("decode_array", n) for n in counts),
+    ]
     progress = Progress(f"{args.config}, {args.model}, measurements")
     for done, (what, count) in enumerate(jobs):
         progress(done, len(jobs))

@@ -14,7 +14,8 @@ from gharial.isa.configs import config
 
 HZ = 300e6
 # An encoder batch takes 0.1 ms for one entry and 1 ms for sixteen; a decode command 0.02 ms, and nothing of the array.
-EASY = Clocks(((1, 1e-4 * HZ), (16, 1e-3 * HZ)), ((1, 2e-5 * HZ), (16, 2e-5 * HZ)), ((1, 0.0), (16, 0.0)))
+ROUND = ((1, 2e-5 * HZ), (16, 2e-5 * HZ))
+EASY = Clocks(((1, 1e-4 * HZ), (16, 1e-3 * HZ)), ROUND, ROUND, ((1, 0.0), (16, 0.0)))
 
 
 def test_clocks_between_and_beyond_the_points() -> None:
@@ -33,6 +34,17 @@ def test_one_stream_alone_waits_for_nothing() -> None:
 def test_a_turnaround_counts_in_every_round() -> None:
     slow = simulate(config("u50"), EASY, 1, "greedy", 1000.0, 1)
     assert slow["cl50_ms"] == pytest.approx(0.1 + 1 + 0.02 + 1, rel=1e-6)
+
+
+def test_steps_gather_while_others_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fuller batches: less of the time the array has work; no step waits longer than it may for others."""
+    monkeypatch.setattr(capacity, "_SECONDS", 3.0)
+    found = {}
+    for patience in (0.0, 0.6):
+        monkeypatch.setattr(capacity, "GATHER_MS", patience)
+        found[patience] = simulate(config("u50"), EASY, 400, "greedy", 50.0, 1)
+    assert found[0.6]["load"] < found[0.0]["load"]
+    assert found[0.6]["cl50_ms"] < found[0.0]["cl50_ms"] + 0.6
 
 
 def test_more_streams_wait_longer_until_they_are_too_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

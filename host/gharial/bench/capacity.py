@@ -27,6 +27,8 @@ TURNAROUND_US = 50.0
 """From a completion to the commands that follow from it, at the host."""
 STEP_MS = 60.0
 """Audio of an encoder step."""
+GATHER_MS = 0.6
+"""What the host lets a step wait for others of its encoder batch, at most."""
 MOST_BATCHES = 4
 """Batches of entries in a decode command, at most."""
 LIMITS_MS = {"u50": 4.0, "u55c": 2.0}
@@ -43,12 +45,14 @@ class Clocks:
 
     Attributes:
         encode: clocks of an encoder batch by its entries, while batches follow each other.
-        decode: clocks from a decode command to its end by its entries, beside an encoder batch.
+        decode: clocks from a decode command to its last result by its entries, beside encoder batches.
+        decode_alone: the same while the encoder has nothing.
         decode_array: clocks of the array that it takes from the encoder.
     """
 
     encode: tuple[tuple[int, float], ...]
     decode: tuple[tuple[int, float], ...]
+    decode_alone: tuple[tuple[int, float], ...]
     decode_array: tuple[tuple[int, float], ...]
 
     @classmethod
@@ -70,7 +74,12 @@ class Clocks:
                 ", ".join(known) or "none yet",
             )
         found = json.loads(place.read_text())
-        return cls(*(tuple((int(n), float(c)) for n, c in found[key]) for key in ("encode", "decode", "decode_array")))
+        return cls(
+            *(
+                tuple((int(n), float(c)) for n, c in found[key])
+                for key in ("encode", "decode", "decode_alone", "decode_array")
+            )
+        )
 
 
 def clocks_of(points: tuple[tuple[int, float], ...], entries: int) -> float:
@@ -101,6 +110,24 @@ class _Command:
 
 
 @dataclass
+class _Decoding:
+    """A decode command at work: faster while the encoder has nothing.
+
+    Attributes:
+        left: the share of it that was still to do at `since`.
+        beside, alone: what all of it takes with the encoder at work, and without, seconds.
+        taken: what all of it takes from the encoder.
+    """
+
+    command: _Command
+    since: float
+    beside: float
+    alone: float
+    taken: float
+    left: float = 1.0
+
+
+@dataclass
 class _Machine:
     """Device and host. Times in seconds."""
 
@@ -109,14 +136,15 @@ class _Machine:
     batch: int
     hypotheses: int
     turnaround: float
-    lead: float
     now: float = 0.0
     waiting: deque[_Step] = field(default_factory=deque)  # to be encoded
     undecoded: deque[_Step] = field(default_factory=deque)  # ready for their next round
     ring: deque[_Command] = field(default_factory=deque)  # posted, not yet completed
     encoding: _Command | None = None
     queued: _Command | None = None  # posted behind what is being encoded
-    decoding: _Command | None = None
+    untold: int = 0  # encoder batches that have been posted, and of whose end the host has not heard
+    decoding: _Decoding | None = None
+    decode_end: float = math.inf
     encode_end: float = math.inf
     busy: float = 0.0
     arrived: int = 0
@@ -130,36 +158,66 @@ class _Machine:
         heapq.heappush(self.events, (time, self.count, what, about))
 
     def begin_encode(self, command: _Command) -> None:
-        """The array turns to a batch; a decode command at work has taken its share already."""
+        """The array turns to a batch."""
+        self._decode_on()
         self.encoding = command
-        self._encode_until(self.now + clocks_of(self.clocks.encode, len(command.steps)) / self.hz)
+        taken = self.decoding.taken * self.decoding.left if self.decoding else 0.0
+        self._encode_until(self.now + taken + clocks_of(self.clocks.encode, len(command.steps)) / self.hz)
+        self._decode_until()
+
+    def _decode_on(self) -> None:
+        """What has been done by now of the decode command at work."""
+        at_work = self.decoding
+        if at_work:
+            at_work.left -= (self.now - at_work.since) / (at_work.beside if self.encoding else at_work.alone)
+            at_work.since = self.now
+
+    def _decode_until(self) -> None:
+        """When it will be through, if the encoder goes on as it is."""
+        if self.decoding:
+            pace = self.decoding.beside if self.encoding else self.decoding.alone
+            self.decode_end = self.now + max(0.0, self.decoding.left) * pace
+            self.at(self.decode_end, "decoded", self.decode_end)
 
     def _encode_until(self, end: float) -> None:
         self.encode_end = end
         self.at(end, "encoded", end)
-        self.at(max(self.now, end - self.lead), "ahead")
 
     def begin_decode(self) -> None:
         """One command for all that is ready, up to four batches of entries."""
         command = self._post(self.undecoded, max(1, MOST_BATCHES * self.batch // self.hypotheses), True)
         entries = len(command.steps) * self.hypotheses
-        taken = clocks_of(self.clocks.decode_array, entries) / self.hz
+        beside, alone, taken = (
+            clocks_of(points, entries) / self.hz
+            for points in (self.clocks.decode, self.clocks.decode_alone, self.clocks.decode_array)
+        )
         self.busy += taken
         if self.encoding:
             self._encode_until(self.encode_end + taken)
-        self.decoding = command
-        self.at(self.now + clocks_of(self.clocks.decode, entries) / self.hz, "decoded")
+        self.decoding = _Decoding(command, self.now, beside, alone, taken)
+        self._decode_until()
 
     def _post(self, steps: deque[_Step], most: int, decodes: bool) -> _Command:
         self.ring.append(_Command([steps.popleft() for _ in range(min(most, len(steps)))], decodes))
         return self.ring[-1]
 
     def send(self) -> None:
-        """What the host sends now."""
-        if not self.encoding and self.waiting:
-            self.begin_encode(self._post(self.waiting, self.batch, False))
+        """What the host sends now: decode rounds first, as completions come in the commands' order."""
         if not self.decoding and self.undecoded:
             self.begin_decode()
+        if not self.waiting or self.untold > (len(self.waiting) >= 2 * self.batch):
+            return
+        patience = self.waiting[0].arrived + 1e-3 * GATHER_MS
+        others = self.arrived > len(self.latencies) + len(self.waiting)  # are on their way
+        if others and len(self.waiting) < self.batch and self.now < patience:
+            self.at(patience, "gathered")
+            return
+        self.untold += 1
+        command = self._post(self.waiting, self.batch, False)
+        if self.encoding:
+            self.queued = command
+        else:
+            self.begin_encode(command)
 
     def done(self, command: _Command) -> None:
         """A command is through; what the host hears of after the turnaround."""
@@ -172,23 +230,24 @@ class _Machine:
         if what == "step":
             self.arrived += 1
             self.waiting.append(about)
-        elif what == "ahead":
-            if self.encoding and self.waiting and not self.queued and self.now >= self.encode_end - self.lead - 1e-12:
-                self.queued = self._post(self.waiting, self.batch, False)
         elif what == "encoded":
             if about != self.encode_end or not self.encoding:
                 return  # put off since
             self.busy += clocks_of(self.clocks.encode, len(self.encoding.steps)) / self.hz
+            self._decode_on()
             through, self.encoding, self.encode_end = self.encoding, None, math.inf
+            self._decode_until()
             self.done(through)
             if self.queued:
                 queued, self.queued = self.queued, None
                 self.begin_encode(queued)
         elif what == "decoded":
-            assert self.decoding
-            through, self.decoding = self.decoding, None
+            if about != self.decode_end or not self.decoding:
+                return  # the encoder has begun or ended since
+            through, self.decoding, self.decode_end = self.decoding.command, None, math.inf
             self.done(through)
         elif what == "told":
+            self.untold -= not about.decodes
             for step in about.steps:
                 step.rounds -= about.decodes
                 if step.rounds == 0:
@@ -217,9 +276,7 @@ def simulate(
     """
     assert config.clock_mhz is not None
     random = np.random.default_rng(seed)
-    machine = _Machine(
-        clocks, 1e6 * config.clock_mhz, config.batch, DECODERS[decoder], 1e-6 * turnaround_us, 2e-6 * turnaround_us
-    )
+    machine = _Machine(clocks, 1e6 * config.clock_mhz, config.batch, DECODERS[decoder], 1e-6 * turnaround_us)
     period = 1e-3 * STEP_MS
     steps = math.ceil(_SECONDS / period)
     bursts = random.random((streams, steps)) < BURSTS
