@@ -252,7 +252,7 @@ package seat_pkg;
   typedef struct packed {
     logic blank;  // to be read as zeros; of a busy encoder slot, the bank that is not stored
     logic busy;
-    logic bank;  // that is stored
+    logic bank;   // that is stored
   } slot_told_t;
 
   // Where the program and its state lie in device memory, byte addresses, multiples of 64.

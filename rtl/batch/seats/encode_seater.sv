@@ -247,5 +247,5 @@ module encode_seater
   end
 
   logic unused;
-  assign unused = &{1'b0, header_i, layout_i, cut_q, entry_q};  // what other machines need
+  assign unused = &{1'b0, header_i, layout_i, cut_q, entry_q, slot_i.bank};  // what other machines need
 endmodule
