@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator
 
 from gharial.bench.observed import Point
 
@@ -49,7 +49,7 @@ def roofline(points: Sequence[Point], array: int, linear: float) -> Figure:
         axis.set_major_formatter(EngFormatter(sep=""))
         axis.set_minor_formatter(EngFormatter(sep=""))
         axis.set_tick_params(which="minor", labelsize=7)
-        axis.get_minor_locator().set_params(subs=(2, 5))  # type: ignore[call-arg]
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))
     axes.grid(True, which="major", alpha=0.25)
     axes.legend(loc="lower right", fontsize=8)
     return figure
