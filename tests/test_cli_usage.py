@@ -141,7 +141,12 @@ def test_a_reader_that_goes_away_is_no_news() -> None:
 def test_an_interrupt_ends_it_quietly() -> None:
     command = [sys.executable, "-m", "gharial", "transcribe", "--stream", "-"]
     running = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     assert running.stdin is not None and running.stdout is not None
     running.stdin.write(samples(SHORT)[:30000].astype("<i2").tobytes())

@@ -168,11 +168,14 @@ def expected_greedy(pair: Pair, entry: dict[str, int], bank: int, symbols: int) 
 def test_greedy(seed: int) -> None:
     """Steps that the cap ends and steps that blank ends, slots that start and slots that go on, in one batch."""
     ends: set[tuple[int, bool]] = set()
-    for attempt in range(12):
+    wanted = {(0, False), (1, True)}  # blank at once, and the cap
+    attempt = 0
+    while attempt < 12 or (not wanted <= ends and attempt < 400):  # some models seldom think of blank
         pair = Pair("tiny", seed + attempt)
         for step, symbols in enumerate((30, 2, 255)[: 3 if attempt == 0 else 1]):
             _greedy_step(pair, step, symbols, ends)
-    assert {(0, False), (1, True)} <= ends  # blank at once, and the cap, have been seen
+        attempt += 1
+    assert wanted <= ends
 
 
 def _greedy_step(pair: Pair, step: int, symbols: int, ends: set[tuple[int, bool]]) -> None:

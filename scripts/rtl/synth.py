@@ -159,6 +159,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, nargs="+", default=[1], metavar="N", help="of placement")
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="parameter of the top")
     args = parser.parse_args(argv)
+    try:
+        if args.route and configs.config(args.config).in_memory:
+            raise BadInput("no placement for this device", "--route", args.config, "a configuration for ECP5")
+    except BadInput as error:
+        print(f"synth: {error}", file=sys.stderr)
+        return 2
     problem = tools.lacking([tools.VERILATOR, tools.PYOSYS, *([tools.NEXTPNR] if args.route else [])])
     if problem:
         print(f"synth: {problem}", file=sys.stderr)
@@ -172,8 +178,6 @@ def main(argv: list[str] | None = None) -> int:
     found: list[str] = []
     try:
         if configs.config(args.config).in_memory:
-            if args.route:
-                raise BadInput("no placement for this device", "--route", args.config, "a configuration for ECP5")
             for top in args.top or [cost.TOP]:
                 found += cost.run(args.config, top, given)
             return 1 if found else 0
