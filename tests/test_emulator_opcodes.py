@@ -65,6 +65,8 @@ BAD_OPCODES = [
     ("predict", 0, altered(0, 2 << 8, 7 << 8)),
     ("joint", 1, altered(0, 1 << 8, 7 << 8)),  # CELL
     ("joint", 1, altered(0, 2 << 8, 7 << 8)),  # I16
+    ("predict", 2, altered(0, 1 << 15, 3 << 15)),  # two vectors, CELL
+    ("joint", 1, altered(0, 1 << 15, 3 << 15)),  # LOGIT
 ]
 
 

@@ -56,12 +56,12 @@ def altered_code(pair: Pair, case: Case) -> np.ndarray:
 
 
 def gives_logits(header: Fields, code: np.ndarray) -> bool:
-    """Whether section joint has what ends it: a LOGIT of the one vector that it has, which does not skip it. Without,
-    the RTL waits for a best class until the watchdog ends it."""
+    """Whether section joint has what ends it: a LOGIT that its one vector does not skip. Without, the RTL waits for
+    a best class until the watchdog ends it."""
     words = code[64 + 8 * header["joint_first"] :].reshape(-1, 8)[: header["joint_count"], 0]
-    logits = [word for word in words.tolist() if word & 0xFF == 1 and word >> 8 & 7 == 4]
-    ends = any(word >> 11 & 3 != 1 and word >> 21 & 1 for word in logits)
-    return ends and all(word >> 15 & 3 == 0 for word in logits)
+    return any(
+        word & 0xFF == 1 and word >> 8 & 7 == 4 and word >> 11 & 3 != 1 and word >> 21 & 1 for word in words.tolist()
+    )
 
 
 def prepared(pair: Pair, case: Case) -> int:

@@ -75,6 +75,7 @@ module instr_check
         PostLogit: if (section_i != SectionJoint) defined = 1'b0;
         default: defined = 1'b0;
       endcase
+      if (section_i != SectionEncode && vectors != 3'd1) defined = 1'b0;
     end else if (is_lookup) begin
       if (instr_i[0][10:8] > 3'd1 || (instr_i[0][10:8] == 3'd0 && section_i != SectionPredict)) defined = 1'b0;
     end else if (is_joint) begin

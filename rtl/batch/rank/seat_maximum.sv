@@ -42,7 +42,7 @@ module seat_maximum #(
     logic [LaneW-1:0]   lane;
   } node_t;
 
-  node_t node_q[2*WordLanes];  // 0 is none
+  node_t [2*WordLanes-1:0] node_q;  // 0 is none; packed, since it is registers and no memory
   logic valid_q[LaneW+1], last_q[LaneW+1];
   logic [ SeatW-1:0] seat_q [LaneW+1];
   logic [SliceW-1:0] slice_q[LaneW+1];

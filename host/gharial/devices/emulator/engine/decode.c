@@ -30,6 +30,8 @@ static int writable(const gh_program *program, int section, const gh_operand *o,
 
 static int matvec_is_defined(int section, const gh_instruction *in)
 {
+    if (section != GH_ENCODE && in->vectors > 1)
+        return 0;
     switch (in->post) {
     case GH_POST_NONE:
     case GH_POST_I8:
