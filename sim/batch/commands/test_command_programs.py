@@ -55,6 +55,13 @@ async def programs(dut: Any) -> None:
         moved = host.place(image[cut:])
         assert (await host.chunk(space, cut, image[cut:], moved, flags))["status"] == 0
         assert (await host.do(Operation.START, **good))["status"] == 5
+        # So it does where others that do not come behind it.
+        first = cut // 8 * 4
+        assert (await host.chunk(space, 0, image[:first], base, flags))["status"] == 0
+        moved = host.place(image[first:cut])
+        assert (await host.chunk(space, first, image[first:cut], moved, flags))["status"] == 0
+        assert (await host.chunk(space, cut, image[cut:], base + cut, flags))["status"] == 0
+        assert (await host.do(Operation.START, **good))["status"] == 5
         assert (await host.chunk(space, 0, image, base, flags))["status"] == 0
         assert (await host.do(Operation.START, **good))["status"] == 0
     words = np.frombuffer(sections["code"], "<u4")
