@@ -22,7 +22,7 @@ def random_dims(random: np.random.Generator) -> ModelDims:
         features=size(3, 14),
         hidden=size(3, 20),
         pre_layers=size(1, 3),
-        post_layers=size(1, 3),
+        post_layers=size(0, 3),
         stack=size(1, 4),
         pred_hidden=size(3, 12),
         pred_layers=size(1, 2),

@@ -156,9 +156,10 @@ def make_program(
         qc, qh = int(rng.integers(10, 14)), int(rng.integers(6, 9))
         return RawLayer(layer, units, padded(units, multiple), bias, parts, qc, qh)
 
-    def linear(layer: str, units: int, columns: int, step: int) -> RawLayer:
+    def linear(layer: str, units: int, inputs: list[int], step: int) -> RawLayer:
         bias = rng.integers(-(1 << 20), 1 << 20, units)
-        return RawLayer(layer, units, padded(units, R), bias, _parts(rng, units, [("x", 0, columns)], step))
+        splits = [("x", sum(inputs[:at]), width) for at, width in enumerate(inputs)]
+        return RawLayer(layer, units, padded(units, R), bias, _parts(rng, units, splits, step))
 
     layers: list[tuple[RawLayer, str]] = []
     for prefix, count, units, first in (
@@ -166,11 +167,12 @@ def make_program(
         ("encoder.post_rnn", dims.post_layers, dims.hidden, [dims.hidden] * dims.stack),
     ):
         layers += [(lstm(f"{prefix}.{at}", units, first if at == 0 else [units]), "lstm") for at in range(count)]
-    layers.append((linear("joint_enc", dims.joint, dims.hidden, 3000), "linear"))
+    encoded = [dims.hidden] * (1 if dims.post_layers else dims.stack)
+    layers.append((linear("joint_enc", dims.joint, encoded, 3000), "linear"))
     for at in range(dims.pred_layers):
         layers.append((lstm(f"prediction.{at}", dims.pred_hidden, [dims.pred_hidden]), "lstm"))
-    layers.append((linear("joint_pred", dims.joint, dims.pred_hidden, 3000), "linear"))
-    logits = linear("logits", dims.classes, dims.joint, 2000)
+    layers.append((linear("joint_pred", dims.joint, [dims.pred_hidden], 3000), "linear"))
+    logits = linear("logits", dims.classes, [dims.joint], 2000)
     logits.bias[-1] += blank_bias
     layers.append((logits, "linear"))
 

@@ -7,13 +7,14 @@ tokens ─ embed ─ dec_rnn (lstms.0, norm) ─ joint_pred
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from checkpoint_files import DEMO, saved
+from checkpoint_files import refused, saved
 
 from gharial.checkpoint import HardwareCheckpoint, load_hardware
 from gharial.checkpoint.dims import GROUPS, POST, PRE, PREDICTION
@@ -84,16 +85,59 @@ def as_torch(checkpoint: HardwareCheckpoint) -> State:
 @pytest.mark.parametrize("groups", [GROUPS, (PRE, POST), (PREDICTION,)], ids=["all", "encoder", "prediction"])
 @pytest.mark.parametrize("steps", [12, 13])
 def test_folded_equals_normalised(tmp_path: Path, seed: int, groups: tuple[str, ...], steps: int) -> None:
+    folded_equals_normalised(tmp_path, seed, groups, steps, lambda _: None)
+
+
+@pytest.mark.parametrize("steps", [12, 13])
+def test_folded_into_joint_enc(tmp_path: Path, seed: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without post_rnn joint_enc reads the stacked outputs, and takes the normalisation for each of them."""
+    monkeypatch.setitem(LAYERS, POST, 0)
+    folded_equals_normalised(tmp_path, seed, (PRE, PREDICTION), steps, without_post)
+
+
+def without_post(c: dict[str, Any]) -> None:
+    """The demo without its post_rnn, joint_enc as wide as two outputs of pre_rnn."""
+    state = c["state_dict"]
+    state["joint_enc.weight"] = state[f"{POST}.lstm.weight_hh_l0"][:64].repeat(1, 2)
+    c["state_dict"] = {name: tensor for name, tensor in state.items() if not name.startswith(POST)}
+    c["rnnt_config"]["rnnt"]["enc_post_rnn_layers"] = 0
+
+
+def test_missing_post_rnn(tmp_path: Path) -> None:
+    """An encoder has no post_rnn where the configuration says so, and nowhere else."""
+    bare = load_hardware(saved(tmp_path, without_post))
+    assert (bare.dims.post_layers, bare.dims.stack, bare.dims.encoded) == (0, 2, 128)
+    assert bare.dims.parameters == sum(array.size for array in bare.state.values())
+
+    def silent(c: dict[str, Any]) -> None:
+        without_post(c)
+        c["rnnt_config"]["rnnt"]["enc_post_rnn_layers"] = 2
+
+    refused(saved(tmp_path, silent), "missing: encoder.post_rnn.lstm.weight_ih_l0")
+
+    def nowhere(c: dict[str, Any]) -> None:
+        without_post(c)
+        del c["rnnt_config"]
+
+    refused(saved(tmp_path, nowhere), "no weights of an RNN-T")
+
+
+def folded_equals_normalised(
+    tmp_path: Path, seed: int, groups: tuple[str, ...], steps: int, edit: Callable[[dict[str, Any]], object]
+) -> None:
+    """Check for the demo model with random norms in these groups, edited before they are drawn."""
     random = np.random.default_rng(seed)
     original: State = {}
+    plain = load_hardware(saved(tmp_path, edit))
 
     def change(c: dict[str, Any]) -> None:
+        edit(c)
         c["state_dict"] = normalised(c["state_dict"], groups, random)
         original.update(c["state_dict"])
 
     checkpoint = load_hardware(saved(tmp_path, change))
     assert checkpoint.batch_norm
-    assert list(checkpoint.state) == list(load_hardware(DEMO).state)
+    assert list(checkpoint.state) == list(plain.state)
     features = torch.tensor(random.normal(size=(steps, 240)))
     tokens = torch.tensor(random.integers(0, 255, 7))
     truth = outputs(original, torch.zeros(UNITS, dtype=torch.float64), features, tokens)

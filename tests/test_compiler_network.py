@@ -85,12 +85,15 @@ def test_without_room_for_sums_the_order_stays_plain_or_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["tiny", "ecp5-85f", "kv260", "u50", "u55c"])
 @pytest.mark.parametrize("stack", [1, 2, 3, 4])
-def test_every_shape_and_configuration_passes_the_verifier(name: str, stack: int) -> None:
+@pytest.mark.parametrize("post_layers", [2, 0])
+def test_every_shape_and_configuration_passes_the_verifier(name: str, stack: int, post_layers: int) -> None:
     """The compiler verifies what it makes; one vector a step is the case in which the first layer runs h first."""
-    made = compiled.program(stack, name, replace(SMALL, stack=stack))
+    made = compiled.program(stack, name, replace(SMALL, stack=stack, post_layers=post_layers))
     assert made.header["vectors"] == stack
     assert made.config.name == name
-    for index, part in enumerate(made.layer("encoder.post_rnn.0")["parts"]):
-        weights = made.part_weights("encoder.post_rnn.0", index)
+    layer = "encoder.post_rnn.0" if post_layers else "joint_enc"
+    assert sum(part["input"] == "x" for part in made.layer(layer)["parts"]) == stack
+    for index, part in enumerate(made.layer(layer)["parts"]):
+        weights = made.part_weights(layer, index)
         assert np.abs(weights[:, : part["columns"]]).max() == 127
         assert not weights[:, part["columns"] :].any()

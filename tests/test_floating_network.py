@@ -23,6 +23,7 @@ from gharial.floating.yardstick import TorchRnnt
 WIDE = ModelDims(
     features=5, hidden=6, pre_layers=1, post_layers=3, stack=3, pred_hidden=4, pred_layers=1, joint=8, classes=20
 )
+BARE = dataclasses.replace(WIDE, post_layers=0)
 # Both in float64: they differ by the order of sums alone.
 CLOSE = 1e-9
 
@@ -31,7 +32,7 @@ def paths(checkpoint: HardwareCheckpoint, batch: list[np.ndarray]) -> list[list[
     return collect(FloatNetwork(checkpoint, np.float64), batch, RangeCollector())
 
 
-@pytest.mark.parametrize("dims", [SMALL, WIDE], ids=["stack2", "stack3"])
+@pytest.mark.parametrize("dims", [SMALL, WIDE, BARE], ids=["stack2", "stack3", "no second part"])
 @pytest.mark.parametrize("vectors", [0, 1, 2, 3, 4, 7, 12])
 def test_encoder_equals_yardstick(seed: int, dims: ModelDims, vectors: int) -> None:
     checkpoint = random_checkpoint(seed, dims, pad=True)

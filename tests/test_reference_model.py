@@ -20,6 +20,7 @@ FULL_PRODUCT = [
     Dims(stack=1, pre_layers=1, post_layers=1, pred_layers=1),
     Dims(features=24, hidden=16, stack=3, joint=16, classes=256, pred_hidden=8),
     Dims(stack=4, features=4, hidden=3),
+    Dims(stack=3, post_layers=0),
 ]
 
 

@@ -132,7 +132,7 @@ class ReferenceModel:
 
         entries = {entry["name"]: entry for entry in manifest["layers"]}
         self.pre = _stack(images, entries, "encoder.pre_rnn")
-        self.post = _stack(images, entries, "encoder.post_rnn")
+        self.post = _stack(images, entries, "encoder.post_rnn", least=0)
         self.joint_enc = _linear(images, entries, "joint_enc")
         self.prediction = _stack(images, entries, "prediction")
         self.joint_pred = _linear(images, entries, "joint_pred")
@@ -164,11 +164,13 @@ class ReferenceModel:
         top = self.pre[-1]
         _same("features of a vector", self.pre[0].product.width("x"), self.features)
         _same("bytes of the pad", len(self.pad), top.padded)
-        _same("columns of encoder.post_rnn.0", self.post[0].product.width("x"), self.stack * top.units)
+        stacked = [*self.post, self.joint_enc][0]
+        _same(f"columns of {stacked.name}", stacked.product.width("x"), self.stack * top.units)
         for chain in (self.pre, self.post, self.prediction):
             for below, layer in itertools.pairwise(chain):
                 _same(f"columns of {layer.name}", layer.product.width("x"), below.units)
-        _same("columns of joint_enc", self.joint_enc.product.width("x"), self.post[-1].units)
+        if self.post:
+            _same("columns of joint_enc", self.joint_enc.product.width("x"), self.post[-1].units)
         _same("columns of joint_pred", self.joint_pred.product.width("x"), self.prediction[-1].units)
         for layer in (self.joint_enc, self.joint_pred):
             _same(f"units of {layer.name}", layer.units, self.joint_units)
@@ -333,8 +335,8 @@ class ReferenceModel:
         return x
 
 
-def _stack(images: Images, entries: Mapping[str, Mapping[str, Any]], prefix: str) -> list[Layer]:
-    """The LSTM layers `prefix.0`, `prefix.1` and so on."""
+def _stack(images: Images, entries: Mapping[str, Mapping[str, Any]], prefix: str, least: int = 1) -> list[Layer]:
+    """The LSTM layers `prefix.0`, `prefix.1` and so on, at least so many."""
     layers: list[Layer] = []
     while f"{prefix}.{len(layers)}" in entries:
         entry = entries[f"{prefix}.{len(layers)}"]
@@ -349,7 +351,7 @@ def _stack(images: Images, entries: Mapping[str, Mapping[str, Any]], prefix: str
         _same(f"rows of {layer.name}", len(layer.product.bias), 4 * layer.padded)
         _same(f"h columns of {layer.name}", layer.product.width("h"), layer.units)
         layers.append(layer)
-    if not layers:
+    if len(layers) < least:
         raise BadInput("the program has no such layer", where="manifest, layers", expected=f"{prefix}.0")
     return layers
 

@@ -5,7 +5,8 @@ In the batch-norm variant each LSTM layer is a module of its own (`lstms.I.weigh
 `batch_norms.I`, which acts on the layer's output and leaves its recurrent h alone. At inference it is an affine map
 a*h + b per unit, with a = weight / sqrt(running_var + eps) and b = bias - a * running_mean, so a matrix W that reads
 the output becomes W diag(a) and its bias gains W b. Readers: the next layer's input weights; the first layer after
-time is stacked (a and b repeated per stacked step); joint_enc and joint_pred behind the last layers.
+time is stacked, or joint_enc where there is none (a and b repeated per stacked step); joint_enc and joint_pred behind
+the last layers.
 
 One thing is left over. When a stream ends in the middle of a stack the missing steps are zeros *behind* the
 normalisation. Once folded, that zero is the value x with a*x + b = 0, so the pad becomes -b/a.
@@ -81,10 +82,12 @@ def fold(
             elif group == PRE:
                 pad = _pad(a, b, where)
                 repeated = np.tile(a, stack), np.tile(b, stack)
-                _into(folded, f"{POST}.lstm.weight_ih_l0", f"{POST}.lstm.bias_ih_l0", *repeated)
+                second = f"{POST}.lstm.weight_ih_l0", f"{POST}.lstm.bias_ih_l0"
+                reader = second if second[0] in folded else ("joint_enc.weight", "joint_enc.bias")
+                _into(folded, *reader, *repeated)
             else:
-                reader = "joint_pred" if group == PREDICTION else "joint_enc"
-                _into(folded, f"{reader}.weight", f"{reader}.bias", a, b)
+                dense = "joint_pred" if group == PREDICTION else "joint_enc"
+                _into(folded, f"{dense}.weight", f"{dense}.bias", a, b)
     return folded, pad
 
 

@@ -27,13 +27,13 @@ _LSTM_PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 @dataclass(frozen=True)
 class ModelDims:
-    """Sizes of a model; all are positive.
+    """Sizes of a model; all are positive but `post_layers`, which may be 0.
 
     Attributes:
         features: inputs of the encoder a time step (mel bins times stacked frames).
         hidden: units of each encoder LSTM layer.
         pre_layers: encoder layers before time is stacked.
-        post_layers: encoder layers after it.
+        post_layers: encoder layers after it; without any, joint_enc takes the stacked outputs itself.
         stack: outputs of the first part that are joined to one input of the second.
         pred_hidden: units of the prediction network, and length of an embedding.
         pred_layers: its LSTM layers.
@@ -57,6 +57,11 @@ class ModelDims:
         return self.classes - 1
 
     @property
+    def encoded(self) -> int:
+        """Inputs of joint_enc."""
+        return self.hidden if self.post_layers else self.stack * self.hidden
+
+    @property
     def parameters(self) -> int:
         """Number of weights and biases."""
         return sum(math.prod(shape) for shape in self.shapes().values())
@@ -65,8 +70,10 @@ class ModelDims:
     def encode_macs(self) -> int:
         """Multiply-accumulates of one encoder step, joint_enc included: `stack` time steps of the first part."""
         first = 4 * self.hidden * (self.features + self.hidden + (self.pre_layers - 1) * 2 * self.hidden)
-        second = 4 * self.hidden * ((self.stack + 1) * self.hidden + (self.post_layers - 1) * 2 * self.hidden)
-        return self.stack * first + second + self.hidden * self.joint
+        second = 0
+        if self.post_layers:
+            second = 4 * self.hidden * ((self.stack + 1) * self.hidden + (self.post_layers - 1) * 2 * self.hidden)
+        return self.stack * first + second + self.encoded * self.joint
 
     @property
     def joint_macs(self) -> int:
@@ -92,7 +99,7 @@ class ModelDims:
         return {
             **dict(self._lstm_shapes(PRE)),
             **dict(self._lstm_shapes(POST)),
-            "joint_enc.weight": (joint, self.hidden),
+            "joint_enc.weight": (joint, self.encoded),
             "joint_enc.bias": (joint,),
             "prediction.embed.weight": (self.vocabulary, pred),
             **dict(self._lstm_shapes(PREDICTION)),
@@ -144,7 +151,11 @@ def compare(shapes: Mapping[str, Shape], dims: ModelDims) -> Misfit:
 
 
 def from_shapes(shapes: Mapping[str, Shape]) -> ModelDims | None:
-    """Sizes that most tensors agree on, or None where no tensor shows one of them."""
+    """Sizes that most tensors agree on, or None where no tensor shows one of them.
+
+    At least one layer of each group is looked for: tensors that are missing are to be named as such, and a model
+    without `post_layers` is one whose configuration says so.
+    """
     votes: dict[str, list[int]] = {field.name: [] for field in fields(ModelDims)}
     layers = dict.fromkeys(GROUPS, 0)
     for name, shape in shapes.items():

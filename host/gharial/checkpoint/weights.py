@@ -11,7 +11,7 @@ import numpy as np
 
 from gharial.checkpoint.batchnorm import fold, is_counter, is_norm, norm_shapes, plain_name
 from gharial.checkpoint.config import Section
-from gharial.checkpoint.dims import GROUPS, Misfit, ModelDims, Shape, compare, from_shapes
+from gharial.checkpoint.dims import GROUPS, MAX_LAYERS, Misfit, ModelDims, Shape, compare, from_shapes
 from gharial.checkpoint.tensors import TensorRef
 from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
@@ -159,11 +159,13 @@ def _owned(array: np.ndarray) -> np.ndarray:
 def _sizes(shapes: dict[str, Shape], config: Section, where: str) -> ModelDims:
     """The sizes that all tensors and the configuration agree on."""
     derived = from_shapes(shapes)
-    stated = {size: config.maybe_integer(key, 1, 1 << 20) for size, key in _CONFIG_SIZES.items()}
+    stated = {
+        size: config.maybe_integer(key, int(size != "post_layers"), 1 << 20) for size, key in _CONFIG_SIZES.items()
+    }
     classes = shapes.get("joint_net.2.weight", (0,))[:1] or (0,)
     candidates = [] if derived is None else [derived]
     layers = [stated[size] or 0 for size in ("pre_layers", "post_layers", "pred_layers")]
-    if all(stated.values()) and max(layers) <= 64 and classes[0] > 1:
+    if None not in stated.values() and max(layers) <= MAX_LAYERS and classes[0] > 1:
         # First, so that of two equally good fits the one that the file states is taken.
         candidates.insert(0, ModelDims(classes=classes[0], **{k: v for k, v in stated.items() if v is not None}))
     if not candidates:

@@ -116,14 +116,22 @@ class _Builder:
         full = np.pad(quantise_bias(_interleave(bias), GATE_UNIT), (0, 4 * (padded - hidden)))
         return Layer(name, "lstm", hidden, padded, full, tuple(parts), self.units.c_bits[name], qh)
 
-    def linear(self, name: str, prefix: str, width: int, input_unit: float, output_unit: float) -> Layer:
-        """One dense layer over `width` padded columns."""
+    def linear(
+        self, name: str, prefix: str, splits: list[tuple[int, int]], input_unit: float, output_unit: float
+    ) -> Layer:
+        """One dense layer; `splits` are (columns, padded) of its parts."""
         weights = self.state[f"{prefix}.weight"]
-        outputs, columns = weights.shape
+        outputs = len(weights)
         padded = pad_to(outputs, self.config.rows)
-        rows = _pad_rows(quantise_rows(weights, input_unit, output_unit, f"{prefix}.weight"), padded, width)
+        parts = []
+        column = 0
+        for columns, width in splits:
+            chosen = weights[:, column : column + columns]
+            rows = quantise_rows(chosen, input_unit, output_unit, f"{prefix}.weight")
+            parts.append(Part("x", column, columns, width, _pad_rows(rows, padded, width)))
+            column += columns
         bias = np.pad(quantise_bias(self.state[f"{prefix}.bias"], output_unit), (0, padded - outputs))
-        return Layer(name, "linear", outputs, padded, bias, (Part("x", 0, columns, width, rows),))
+        return Layer(name, "linear", outputs, padded, bias, tuple(parts))
 
 
 def quantise_network(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Network:
@@ -150,7 +158,7 @@ def quantise_network(checkpoint: HardwareCheckpoint, config: Config, units: Unit
         layers.append(build.lstm(name, "encoder.post_rnn.lstm", index, splits, x_unit))
         splits, x_unit = [(dims.hidden, hidden)], 2.0 ** -units.h_bits[name]
     joint_unit = units.joint * 2.0**-units.joint_shift
-    layers.append(build.linear("joint_enc", "joint_enc", hidden, x_unit, joint_unit))
+    layers.append(build.linear("joint_enc", "joint_enc", splits, x_unit, joint_unit))
 
     table = checkpoint.state["prediction.embed.weight"]
     embedding_unit = float(max(np.abs(table).max(initial=0.0), 2.0**-20)) / WEIGHT_MAX
@@ -160,9 +168,9 @@ def quantise_network(checkpoint: HardwareCheckpoint, config: Config, units: Unit
         name = f"prediction.{index}"
         layers.append(build.lstm(name, "prediction.dec_rnn.lstm", index, splits, x_unit))
         x_unit = 2.0 ** -units.h_bits[name]
-    layers.append(build.linear("joint_pred", "joint_pred", width, x_unit, joint_unit))
-    joint_width = pad_to(dims.joint, config.rows)
-    layers.append(build.linear("logits", "joint_net.2", joint_width, units.joint, 2.0**-units.logit_bits))
+    layers.append(build.linear("joint_pred", "joint_pred", splits, x_unit, joint_unit))
+    joined = [(dims.joint, pad_to(dims.joint, config.rows))]
+    layers.append(build.linear("logits", "joint_net.2", joined, units.joint, 2.0**-units.logit_bits))
 
     embedding = _grow(quantise_table(table, embedding_unit), len(table), width).astype(np.int8)
     pad = np.zeros(hidden, np.int8)

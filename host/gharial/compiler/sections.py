@@ -46,9 +46,12 @@ class _Section:
         for index, reads in zip(x_parts, x_reads, strict=True):
             self.add(layer, index, [0], [], [0] if index == x_parts[-1] else [], reads, region)
 
-    def linear(self, layer: Layer, reads: list[Value]) -> None:
-        """A dense layer in one part."""
-        self.add(layer, 0, [0], [0], [0], reads, (layer.name, 0))
+    def linear(self, layer: Layer, x_reads: list[list[Value]]) -> None:
+        """A dense layer over one vector; x_reads lists what each part reads."""
+        parts = list(zip(_part(layer, "x"), x_reads, strict=True))
+        for index, reads in parts:
+            first, last = [0] if index == parts[0][0] else [], [0] if index == parts[-1][0] else []
+            self.add(layer, index, [0], first, last, reads, (layer.name, int(len(parts) > 1)))
 
 
 def encode_ops(network: Network, dims: ModelDims, config: Config, shared: bool) -> list[Op]:
@@ -108,7 +111,7 @@ def encode_ops(network: Network, dims: ModelDims, config: Config, shared: bool) 
         layer = network.layers[f"encoder.post_rnn.{index}"]
         section.recurrent(layer, x_lists)
         x_lists = [[(layer.name, 0)]]
-    section.linear(network.layers["joint_enc"], x_lists[0])
+    section.linear(network.layers["joint_enc"], x_lists)
     return section.ops
 
 
@@ -120,12 +123,12 @@ def predict_ops(network: Network, dims: ModelDims, config: Config) -> list[Op]:
         layer = network.layers[f"prediction.{index}"]
         section.recurrent(layer, x_lists)
         x_lists = [[(layer.name, 0)]]
-    section.linear(network.layers["joint_pred"], x_lists[0])
+    section.linear(network.layers["joint_pred"], x_lists)
     return section.ops
 
 
 def joint_ops(network: Network, config: Config) -> list[Op]:
     """Section joint after its JOINT instruction, whose result is value ("joint", 0)."""
     section = _Section(config)
-    section.linear(network.layers["logits"], [("joint", 0)])
+    section.linear(network.layers["logits"], [[("joint", 0)]])
     return section.ops

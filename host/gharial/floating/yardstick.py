@@ -143,6 +143,8 @@ class TorchRnnt:
     def _lstm(self, state: Mapping[str, Any], prefix: str) -> Any:
         weights = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
         layers = sum(name.startswith("weight_ih_l") for name in weights)
+        if layers == 0:  # an encoder may have no second part
+            return lambda x: (x, None)
         rows, inputs = weights["weight_ih_l0"].shape
         if any(self._hard):
             return self._hard_lstm(weights, layers)

@@ -7,6 +7,7 @@ The layers' names say what feeds what (docs/program.md), and their sizes where e
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from gharial.errors import BadInput
@@ -27,7 +28,8 @@ class Transducer:
 
     Attributes:
         encoder, prediction: names of the LSTM layers, in order.
-        inputs: of each product but encoder.post_rnn.0, what its x is.
+        stacked: the product that takes the stacked outputs of pre_rnn: encoder.post_rnn.0, or joint_enc without it.
+        inputs: of each product but that one, what its x is.
         h, c: first unit of each LSTM layer's h and c in its slot.
     """
 
@@ -39,9 +41,11 @@ class Transducer:
         self.encoder = self.pre + self.post
         self.prediction = [name for name in layers if name.startswith(PREDICTION)]
         self.inputs: dict[str, str] = {"logits": JOINT}
-        for group, first in ((self.pre, FEATURES), (self.post, ""), (self.prediction, TOKEN)):
+        self.stacked = [*self.post, "joint_enc"][0]
+        for group, first in ((self.pre, FEATURES), (self.prediction, TOKEN)):
             self.inputs |= dict(zip(group, [first, *group[:-1]], strict=True))
-        self.inputs |= {"joint_enc": self.post[-1], "joint_pred": self.prediction[-1]}
+        self.inputs |= dict(pairwise([*self.post, "joint_enc"][::-1]))
+        self.inputs["joint_pred"] = self.prediction[-1]
         self.h: dict[str, int] = {}
         self.c: dict[str, int] = {}
         for names in (self.encoder, self.prediction):
@@ -59,7 +63,7 @@ class Transducer:
         for prefix in (PRE, POST):
             expected += _numbered(prefix, names)
         expected += ["joint_enc", *_numbered(PREDICTION, names), "joint_pred", "joint", "logits"]
-        counts = [len(_numbered(prefix, names)) for prefix in (PRE, POST, PREDICTION)]
+        counts = [len(_numbered(prefix, names)) for prefix in (PRE, PREDICTION)]
         return names == expected and min(counts) > 0
 
     def check_slots(self) -> None:
@@ -218,7 +222,7 @@ class Flow:
             vector = first[1] + 1 if recurs and first[0] == name else 0
             source = name if vector else OLD + name
             expected = [(source, max(vector - 1, 0), u) for u in range(count)]
-        elif name == self.network.post[0]:
+        elif name == self.network.stacked:
             vector, expected = 0, self._stacked(part, count)
         else:
             vector = first[1] if recurs else 0

@@ -77,7 +77,7 @@ _MANIFEST = record(
                 "source_sha256": _SHA256,
                 "version": _LINE,
                 "parameters": integer(1, 1 << 48),
-                "dims": map_of(_NAME, integer(1, _INDEX), 64),
+                "dims": map_of(_NAME, integer(0, _INDEX), 64),
             }
         ),
         "features": record(
