@@ -8,6 +8,7 @@
 
 - `load(model, device)`: a `Recogniser`, which transcribes recordings and opens streams (`Stream`) of live audio.
 - `Transcript`, `Token`, `Word`: what it gives.
+- `export_checkpoint(checkpoint, config, output)`: a hardware checkpoint made of what training gives.
 - `compile_model(checkpoint, config)`: a `Program` for one hardware configuration.
 - `GharialError`, `BadInput`, `DeviceError`: what any of it raises on purpose.
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gharial.errors import BadInput, DeviceError, GharialError
+    from gharial.export import export_checkpoint
     from gharial.model import compile_model
     from gharial.program import Program
     from gharial.recognise import Recogniser, Stream, Token, Transcript, Word, load
@@ -37,11 +39,13 @@ __all__ = [
     "Word",
     "__version__",
     "compile_model",
+    "export_checkpoint",
     "load",
 ]
 
 _HOMES = {
     "gharial.errors": ("BadInput", "DeviceError", "GharialError"),
+    "gharial.export": ("export_checkpoint",),
     "gharial.model": ("compile_model",),
     "gharial.program": ("Program",),
     "gharial.recognise": ("Recogniser", "Stream", "Token", "Transcript", "Word", "load"),

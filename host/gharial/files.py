@@ -45,7 +45,7 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
     return file
 
 
-def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes]) -> None:
+def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview]) -> None:
     """Write a file so that it is there as a whole or, after any failure, as it was before.
 
     Raises:

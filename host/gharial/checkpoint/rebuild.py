@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a checkpoint's pickle may call, each as plain data: the allow-list of names and their effect.
 
-The names are the ones `torch.save` writes for tensors, parameters, ordered dicts and (pickle protocol 2) bytes.
-Nothing is imported or called for them.
+The names are the ones `torch.save` writes for tensors, parameters, ordered dicts and (pickle protocol 2) bytes, and one
+that training checkpoints of CAIMAN-ASR 1.13 and later hold. Nothing is imported or called for them.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _TENSOR = Global("torch._utils._rebuild_tensor_v2")
 _PARAMETER = Global("torch._utils._rebuild_parameter")
 _ENCODE = Global("_codecs.encode")
 _BYTES = Global("builtins.bytes")
+_ENUM = Global("caiman_asr_train.data.unk_handling.UnkHandling")
 
 GLOBALS: dict[tuple[str, str], Global] = {
     ("collections", "OrderedDict"): _ORDERED_DICT,
@@ -47,6 +48,8 @@ GLOBALS: dict[tuple[str, str], Global] = {
     ("_codecs", "encode"): _ENCODE,
     ("__builtin__", "bytes"): _BYTES,
     ("builtins", "bytes"): _BYTES,
+    # In `tokenizer_kw` of training checkpoints: an enumeration, of which the value is kept.
+    ("caiman_asr_train.data.unk_handling", "UnkHandling"): _ENUM,
     **{("torch", name): Global(f"torch.{name}", kind) for name, kind in STORAGE_TYPES.items()},
 }
 """(module, name) of everything that a checkpoint may name."""
@@ -83,9 +86,12 @@ class Rebuilder:
             return self._parameter(arguments)
         if function is _ENCODE:
             return self._encoded(arguments)
+        if function is _ENUM and len(arguments) == 1 and type(arguments[0]) is str:
+            return arguments[0]
         if function in (_ORDERED_DICT, _BYTES) and not arguments:
             return OrderedDict() if function is _ORDERED_DICT else b""
-        raise self._fail(f"calls {function.name} with arguments", f"{len(arguments)} arguments", "none")
+        expected = "one text" if function is _ENUM else "none"
+        raise self._fail(f"calls {function.name} with arguments", f"{len(arguments)} arguments", expected)
 
     def storage(self, identity: Any) -> StorageRef:
         """Storage that a persistent id names: ("storage", class, key, location, numel). The location is of no use."""

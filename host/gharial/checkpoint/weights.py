@@ -20,7 +20,7 @@ MAX_TENSORS = 4096
 MAX_NAME = 256
 """Characters of a tensor's name: names are searched and cut, which on endless ones takes endless time."""
 
-_CONFIG_SIZES = {
+CONFIG_SIZES = {
     "features": "in_feats",
     "hidden": "enc_n_hid",
     "pre_layers": "enc_pre_rnn_layers",
@@ -160,7 +160,7 @@ def _sizes(shapes: dict[str, Shape], config: Section, where: str) -> ModelDims:
     """The sizes that all tensors and the configuration agree on."""
     derived = from_shapes(shapes)
     stated = {
-        size: config.maybe_integer(key, int(size != "post_layers"), 1 << 20) for size, key in _CONFIG_SIZES.items()
+        size: config.maybe_integer(key, int(size != "post_layers"), 1 << 20) for size, key in CONFIG_SIZES.items()
     }
     classes = shapes.get("joint_net.2.weight", (0,))[:1] or (0,)
     candidates = [] if derived is None else [derived]
@@ -179,7 +179,7 @@ def _sizes(shapes: dict[str, Shape], config: Section, where: str) -> ModelDims:
     dims, misfit = min(((dims, compare(shapes, dims)) for dims in candidates), key=lambda pair: pair[1].count)
     if misfit.count:
         raise _misfit_error(misfit, where)
-    for size, key in _CONFIG_SIZES.items():
+    for size, key in CONFIG_SIZES.items():
         if stated[size] not in (None, getattr(dims, size)):
             raise BadInput(
                 f"rnnt_config.rnnt.{key} contradicts the tensors", where, stated[size], getattr(dims, size), _EXPORT

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from gharial import __version__
-from gharial.cli import bench, compile, devices, inspect, terminal, trace, transcribe
+from gharial.cli import bench, compile, devices, export, inspect, terminal, trace, transcribe
 from gharial.errors import BadInput
 
-_COMMANDS = (transcribe, compile, inspect, trace, bench, devices)
+_COMMANDS = (transcribe, export, compile, inspect, trace, bench, devices)
 
 # Named in the documentation of the whole, and not here yet.
-_PLANNED = ("serve", "listen", "export", "ngram", "flash")
+_PLANNED = ("serve", "listen", "ngram", "flash")
 
 _EPILOG = """\
 examples:

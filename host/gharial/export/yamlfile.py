@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A YAML file as plain data, within bounds: no objects are made, and no few lines grow into gigabytes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import yaml
+
+from gharial.checkpoint.text import shown
+from gharial.errors import BadInput
+from gharial.files import open_regular
+
+MAX_BYTES = 1 << 20
+"""Largest file; a training configuration has 4 kB."""
+
+_MAX_MERGED = 16
+_EXPECTED = "the YAML configuration that the model was trained with"
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with a bound on `<<`.
+
+    It copies what it merges, so mappings that merge lists of mappings that merge lists grow exponentially. A mapping's
+    distinct keys are at most those of the file.
+    """
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, value in node.value:
+            several = isinstance(value, yaml.SequenceNode) and len(value.value) > _MAX_MERGED
+            if key.tag == "tag:yaml.org,2002:merge" and several:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"more than {_MAX_MERGED} mappings are merged", key.start_mark
+                )
+        super().flatten_mapping(node)
+        # The last of equal keys counts. Keys that are no scalars cannot be compared here, and are refused later.
+        last = {key.value if isinstance(key, yaml.ScalarNode) else id(key): (key, value) for key, value in node.value}
+        if len(last) < len(node.value):
+            node.value = list(last.values())
+
+
+def read_yaml(path: str | os.PathLike[str]) -> Any:
+    """The data of a YAML file: dict, list, str, int, float, bool, None, dates.
+
+    Raises:
+        BadInput: no such file, too large, no UTF-8, no YAML, or YAML that asks for objects of a class.
+    """
+    name = os.fspath(path)
+    with open_regular(name, "a YAML file", f"give the path of {_EXPECTED}") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise BadInput("the file is too large", name, f"over {MAX_BYTES:,} bytes", _EXPECTED)
+    try:
+        return yaml.load(data.decode("utf-8"), _Loader)
+    except UnicodeDecodeError as error:
+        raise BadInput("this is no text in UTF-8", name, f"byte {error.start}", _EXPECTED) from None
+    except yaml.MarkedYAMLError as error:
+        at = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        problem = shown(f"{at}{error.problem or error.context}", 160)
+        raise BadInput("this is no YAML that can be read", name, problem, _EXPECTED) from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # ValueError: a date or number of no meaning
+        raise BadInput("this is no YAML that can be read", name, shown(str(error), 160), _EXPECTED) from None
+    except RecursionError:
+        raise BadInput("this YAML nests too deep", name, expected=_EXPECTED) from None
