@@ -6,6 +6,8 @@ VerilatorDevice ── ctypes ── shim: AXI4-Lite masters, clock ── tests
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,6 +171,22 @@ def test_devices_are_apart(probe: Path) -> None:
     assert devices[2].read_memory(0, 256) == third
     devices[0].close()
     assert devices[2].read_memory(0, 256) == third
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_two_are_closed_in_any_order(order: tuple[int, int]) -> None:
+    """Each works on when the other has gone. In a process of its own: what went wrong once never came to an end."""
+    needed()
+    code = f"""if True:
+        from gharial.devices.verilator import open_verilator
+        from gharial.isa.configs import config
+        devices = [open_verilator(config("tiny")) for _ in range(2)]
+        for at in {order}:
+            devices[at].advance(10)
+            devices[at].close()
+    """
+    library(TINY)  # may take minutes, if nobody has built it
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=LONG)
 
 
 def test_closing(device: VerilatorDevice) -> None:

@@ -45,7 +45,10 @@ Machine::Machine(uint32_t seed)
   top_.rst_i = 0;
 }
 
-Machine::~Machine() = default;
+// A Verilated model's destructors look in the thread's context, which may be another machine's that is closed by now.
+Machine::~Machine() { enter(); }
+
+void Machine::enter() { Verilated::threadContextp(&context_); }
 
 #ifdef GHARIAL_IN_MEMORY
 
@@ -106,7 +109,10 @@ void Machine::break_memory(uint64_t) {}
 
 #endif
 
-Simulating::Simulating(Machine* machine) { simulated = machine; }
+Simulating::Simulating(Machine* machine) {
+  simulated = machine;
+  machine->enter();
+}
 Simulating::~Simulating() { simulated = nullptr; }
 Recorder* Simulating::recorder() { return simulated ? &simulated->recorder() : nullptr; }
 Profile* Simulating::profile() { return simulated ? &simulated->profile() : nullptr; }

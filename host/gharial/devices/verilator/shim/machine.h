@@ -54,6 +54,8 @@ class Machine {
 
   AxiLite<uint8_t>& registers() { return registers_; }
 
+  void enter();  // makes its context the one that Verilator's library looks in on this thread
+
   // Words of the device memory: through its port on chip, or at once, as by a link of its own that takes none of the machine's clocks.
   Transfer read_memory(uint64_t address, uint32_t* words, size_t count, uint64_t& failed);
   Transfer write_memory(uint64_t address, const uint32_t* words, size_t count, unsigned first_strobes,
