@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from gharial.checkpoint.prefix_spec import MAX_PREFIXES, expand, parse_prefix_spec
+from gharial.checkpoint.prefix_spec import MAX_PATTERN, MAX_PREFIXES, expand, parse_prefix_spec
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,10 @@ from gharial.checkpoint.prefix_spec import MAX_PREFIXES, expand, parse_prefix_sp
         ("[ab]c?", ["a", "ac", "b", "bc"]),
         (r"[\]\-]", ["-", "]"]),
         ("a|b|", ["", "a", "b"]),
+        ("^$|^<a>$", ["", "<a>"]),
+        ("^<a>$|^<b>$|<c>", ["<a>", "<b>", "<c>"]),
+        (r"^a\$|\^b$", ["^b", "a$"]),
+        (r"^<lang\-en>$", ["<lang-en>"]),
         ("^(?:(?:a|b)(?:c|(?:d|e)f))$", ["ac", "adf", "aef", "bc", "bdf", "bef"]),
     ],
 )
@@ -58,7 +62,11 @@ def test_lists(pattern: str, prefixes: list[str]) -> None:
         "(?",
         "a^b",
         "a$b",
+        "(?:^a$|^b$)",
+        "^^a",
+        "a$$",
         "?",
+        "$?",
         "(a+)+$",
         "(" * 1000 + ")" * 1000,
         "(?:a|b|c|d)" * 300,
@@ -84,6 +92,24 @@ def test_bounds() -> None:
     assert expand("(?:a|b)" * 11) is None
     # Many prefixes, each of them long.
     assert expand("(?:a|b)" * 10 + "c" * 3000) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:a|b)" * 10 + "c" * 54 + "()" * 1980,  # as many prefixes as there may be, of the length that there may be
+        "(a?" * 30 + ")" * 30 + "a?" * 1900,
+        "(?:a|a|a|a)" * 372,
+        "|" * 4096,
+        "[" + "ab" * 2046 + "]",
+        "(" * 4096,
+        "a?" * 2048,
+        "(?:" + "|".join("abcdefghijklmnopqrstuvwxyz") + ")?" + "(|)" * 1300,
+    ],
+)
+def test_steps_are_bounded(pattern: str) -> None:
+    """None takes more than a few million steps; a test that took exponential time would not end."""
+    expand(pattern[:MAX_PATTERN])
 
 
 def test_random_patterns_against_re(seed: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gharial.bench.wer import bench_wer
-from gharial.checkpoint import load_hardware
+from gharial.checkpoint import Prefixes, load_hardware
 from gharial.compiler.calibrate import audio_features
 from gharial.devices.open import DEFAULT, device_config
 from gharial.driver import DecodeEntry, DecodeResult, EncodeEntry, Ticket
@@ -30,10 +30,12 @@ class DeviceModel:
 
     Args:
         recogniser: the model; it stays open.
+        prefix: tokens that its prediction network hears before everything else.
     """
 
-    def __init__(self, recogniser: Recogniser) -> None:
+    def __init__(self, recogniser: Recogniser, prefix: tuple[int, ...] = ()) -> None:
         self._recogniser = recogniser
+        self._prefix = prefix
         program = recogniser.program
         self._stack = program.header["vectors"]
         self._blank: int = program.manifest["decoding"]["blank"]
@@ -42,7 +44,7 @@ class DeviceModel:
     def greedy(self, features: np.ndarray) -> Decoded:
         """Greedy decoding of one recording, (T2, F) float32 normalised feature vectors."""
         engine = self._recogniser.engine
-        session = engine.open()
+        session = engine.open(self._prefix)
         try:
             session.put(self._quantised(features))
             session.ended = True
@@ -70,6 +72,9 @@ class DeviceModel:
         encoded = 0
         kind, token = Kind.START, 0
         try:
+            for following in self._prefix:
+                driver.decode([DecodeEntry(0, 0, kind, prediction, prediction, token, joint=False)])
+                kind, token = Kind.TOKEN, following
             for step, target in path_targets(path, steps, self._blank, self._max_symbols):
                 while encoded <= step:
                     part = vectors[encoded * self._stack : (encoded + 1) * self._stack]
@@ -92,6 +97,7 @@ def measure_wer(
     device: str = DEFAULT,
     *,
     limit: int | None = None,
+    prefix: str | None = None,
     quiet: bool = False,
     progress: Callable[[int, int], object] | None = None,
     note: Callable[[str], object] | None = None,
@@ -103,6 +109,7 @@ def measure_wer(
         model: hardware checkpoint; None for the shipped demo model.
         device: name of the device.
         limit: only so many utterances from the start of the set.
+        prefix: what both are told before the audio, as in `Recogniser.stream`.
         quiet: no progress bar.
         progress, note: as in `open_model`.
 
@@ -110,14 +117,15 @@ def measure_wer(
         What `bench_wer` returns, with `device` and `config`.
 
     Raises:
-        BadInput: set, model or device cannot be used, or PyTorch is not installed.
+        BadInput: set, model, prefix or device cannot be used, or PyTorch is not installed.
         GharialError: the device failed.
     """
     path = os.fspath(demo_model() if model is None else model)
     if is_program(path):
         raise BadInput("a program holds no float model", path, expected="a hardware checkpoint (.hw.pt)")
     checkpoint = load_hardware(path)
-    yardstick = TorchRnnt.from_checkpoint(checkpoint)
+    told = Prefixes.of(checkpoint).tokens(prefix)
+    yardstick = TorchRnnt.from_checkpoint(checkpoint, told)
     program = open_model(path, device_config(device), progress=progress, note=note)
     name = Path(path).name.removesuffix(".hw.pt")
     with Recogniser(program, device) as recogniser:
@@ -125,7 +133,7 @@ def measure_wer(
             set_dir,
             name,
             yardstick,
-            DeviceModel(recogniser),
+            DeviceModel(recogniser, told),
             lambda recording: audio_features(recording, recogniser.front_end),
             recogniser.vocabulary.text,
             quiet=quiet,

@@ -10,6 +10,7 @@ from gharial.checkpoint.features import FeatureSettings
 from gharial.checkpoint.hardware import HardwareCheckpoint, is_training_checkpoint, load_hardware
 from gharial.checkpoint.inspect import describe, format_description
 from gharial.checkpoint.prefix_spec import PrefixSpec
+from gharial.checkpoint.prefixes import Prefixes
 from gharial.checkpoint.torchzip import load
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "HardwareCheckpoint",
     "ModelDims",
     "PrefixSpec",
+    "Prefixes",
     "describe",
     "format_description",
     "is_training_checkpoint",

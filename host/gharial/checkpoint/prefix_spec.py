@@ -3,8 +3,10 @@
 
 `valid_prefix` is a regular expression of somebody else's making, and Python's matcher takes exponential time on some.
 It is therefore never run. Since it "matches exactly the prefixes seen in training" it stands for a finite list, so it
-is parsed here (literals, escapes, groups, `|`, `?`, character classes without negation, `^` and `$` at the ends) and
-written out as that list.
+is parsed here (literals, escapes, groups, `|`, `?`, character classes without negation, `^` and `$` at the ends of the
+whole or of an alternative outside groups) and written out as that list. A pattern of another kind, or of more than
+`MAX_PREFIXES` prefixes, is no list: its prefixes cannot be validated (docs/prefixes.md). Every pattern is done with in
+a bounded number of steps, as its length, its nesting and the texts that it stands for are bounded all along.
 """
 
 from __future__ import annotations
@@ -84,9 +86,7 @@ class _Parser:
     """Recursive descent over the pattern; each part gives the set of texts it stands for."""
 
     def __init__(self, pattern: str) -> None:
-        text = pattern.removeprefix("^")
-        backslashes = len(text[:-1]) - len(text[:-1].rstrip("\\"))
-        self._text = text[:-1] if text.endswith("$") and backslashes % 2 == 0 else text
+        self._text = pattern
         self._at = 0
 
     def whole(self) -> set[str]:
@@ -117,7 +117,12 @@ class _Parser:
 
     def _sequence(self, nesting: int) -> set[str]:
         result = {""}
+        if nesting == 0 and self._peek() == "^":
+            self._at += 1
         while self._peek() not in ("", "|", ")"):
+            if nesting == 0 and self._text[self._at : self._at + 2] in ("$", "$|"):
+                self._at += 1
+                break
             item = self._item(nesting)
             if self._peek() == "?":
                 self._at += 1

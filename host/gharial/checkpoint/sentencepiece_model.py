@@ -1,41 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of pieces in the bytes of a SentencePiece model.
+"""What the bytes of a SentencePiece model say without SentencePiece: how many pieces, and what each is.
 
-Only the outermost level of the protocol buffer is walked (field 1 of `ModelProto`, repeated: one piece each), so that
-a checkpoint can be checked without handing untrusted bytes to the tokeniser's own parser. Source:
-sentencepiece_model.proto and the protocol buffers wire format.
+The protocol buffer is walked here (`ModelProto`: field 1, repeated, a piece each; in a piece field 1 its text, 3 its
+kind), so that a checkpoint can be checked without handing untrusted bytes to the tokeniser's own parser, and because
+SentencePiece's Python package does not tell which pieces are user-defined. Source: sentencepiece_model.proto and the
+protocol buffers wire format.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
 from gharial.errors import BadInput
 
 _PIECES = 1
+_TEXT, _KIND = 1, 3  # of a piece
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+
+
+class PieceKind(IntEnum):
+    """What a piece is."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Piece(NamedTuple):
+    """One piece: its text, a word mark where it begins a word, and its kind."""
+
+    text: str
+    kind: PieceKind
 
 
 def count_pieces(model: bytes, where: str) -> int:
     """Pieces of the model; BadInput if the bytes are no protocol buffer or hold none."""
+    pieces = sum(field == _PIECES and wire == _LENGTH for field, wire, _ in _fields(model, where))
+    if pieces == 0:
+        raise _damaged(where)
+    return pieces
+
+
+def read_pieces(model: bytes, where: str) -> list[Piece]:
+    """The model's pieces by token id.
+
+    Raises:
+        BadInput: the bytes are no protocol buffer, hold no piece, or one without text or of a kind that there is not.
+    """
+    pieces = [
+        _piece(value, where)
+        for field, _, value in _fields(model, where)
+        if field == _PIECES and isinstance(value, bytes)
+    ]
+    if not pieces:
+        raise _damaged(where)
+    return pieces
+
+
+def count_kinds(pieces: list[Piece]) -> dict[str, int]:
+    """How many pieces there are of each kind, by its name in small letters; kinds that do not occur are left out."""
+    found = Counter(piece.kind for piece in pieces)
+    return {kind.name.lower(): found[kind] for kind in PieceKind if found[kind]}
+
+
+def _piece(data: bytes, where: str) -> Piece:
+    text, kind = "", PieceKind.NORMAL
+    try:
+        for field, _, value in _fields(data, where):
+            if field == _TEXT and isinstance(value, bytes):
+                text = value.decode("utf-8")
+            elif field == _KIND and isinstance(value, int):
+                kind = PieceKind(value)
+    except ValueError:
+        raise _damaged(where) from None
+    if not text:
+        raise _damaged(where)
+    return Piece(text, kind)
+
+
+def _fields(model: bytes, where: str) -> Iterator[tuple[int, int, int | bytes]]:
+    """(number, wire type, value) of each field of a message; numbers of four and eight bytes as their bytes."""
     at = 0
-    pieces = 0
     while at < len(model):
         tag, at = _varint(model, at, where)
         field, wire = tag >> 3, tag & 7
         if wire == _VARINT:
-            _, at = _varint(model, at, where)
-        elif wire == _LENGTH:
+            number, at = _varint(model, at, where)
+            yield field, wire, number
+            continue
+        if wire == _LENGTH:
             size, at = _varint(model, at, where)
-            at += size
-            pieces += field == _PIECES
         elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
+            size = 8 if wire == _FIXED64 else 4
         else:
             raise _damaged(where)
-        if at > len(model):
+        if at + size > len(model):
             raise _damaged(where)
-    if pieces == 0:
-        raise _damaged(where)
-    return pieces
+        yield field, wire, model[at : at + size]
+        at += size
 
 
 def _varint(model: bytes, at: int, where: str) -> tuple[int, int]:

@@ -75,6 +75,7 @@ def add(commands: Any) -> None:
     wer.add_argument("--model", metavar="M", help="hardware checkpoint (.hw.pt); default: the demo model")
     wer.add_argument("--device", metavar="D", default="emulator", help="device (emulator)")
     wer.add_argument("--limit", metavar="N", type=int, help="only the first N utterances")
+    wer.add_argument("--prefix", metavar="P", help="prefix of both models, as in gharial transcribe")
     wer.add_argument("--json", action="store_true", help="print a JSON object")
     wer.set_defaults(run=run_wer)
     rtl = benches.add_parser(
@@ -121,7 +122,15 @@ def run_wer(args: argparse.Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise BadInput("number of utterances is out of range", "--limit", args.limit, "1 or more")
     progress = terminal.Progress("compiling the model, recordings measured", enabled=not args.json)
-    found = measure_wer(args.set, args.model, args.device, limit=args.limit, progress=progress, note=terminal.note)
+    found = measure_wer(
+        args.set,
+        args.model,
+        args.device,
+        limit=args.limit,
+        prefix=args.prefix,
+        progress=progress,
+        note=terminal.note,
+    )
     if args.json:
         terminal.emit_json(found)
         return 0

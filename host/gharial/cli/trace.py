@@ -53,6 +53,7 @@ def add(commands: Any) -> None:
     parser.add_argument("audio", metavar="AUDIO", help="recording, of any format and rate")
     parser.add_argument("-o", "--output", metavar="T.npz", required=True, help="file to write")
     parser.add_argument("--device", metavar="D", default="emulator", help="device to run on (emulator)")
+    parser.add_argument("--prefix", metavar="P", help="prefix, as in gharial transcribe")
     parser.set_defaults(run=run)
 
     diff = commands.add_parser(
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         program = open_model(args.model, device_config(args.device), progress=progress, note=terminal.note)
     finally:
         progress.close()
-    tensors = trace_recording(program, args.audio, args.device, note=terminal.note)
+    tensors = trace_recording(program, args.audio, args.device, note=terminal.note, prefix=args.prefix)
     write_trace(args.output, tensors)
     steps, tokens = len(tensors["joint_enc"]), len(tensors["tokens"])
     terminal.emit(f"{args.output}: {len(tensors)} tensors, {steps} encoder steps, {tokens} tokens")

@@ -24,11 +24,13 @@ examples:
   gharial transcribe --json *.flac > transcripts.jsonl
   gharial transcribe --model model.hw.pt --device emulator:u50 talk.wav
   gharial transcribe --format srt talk.wav > talk.srt
+  gharial transcribe --model model.hw.pt --prefix '<pnc><lang_en>' talk.wav
   arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -
 
 Files can be of any format, rate and channel count that libsndfile reads. '-' reads 16 kHz mono s16le samples without
 a header from standard input. With several files each line begins with the file's name. A file that cannot be used is
 reported, and the others are transcribed all the same; the exit code is then 2 (1 where the device failed).
+A prefix is one that the model was trained with (gharial inspect lists them); --prefix '' is none.
 """
 
 _FORMATS = ("text", "json", "srt", "vtt", "ctm")
@@ -47,6 +49,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
     parser.add_argument("--device", metavar="D", default="emulator", help="device (emulator); see gharial devices")
     parser.add_argument("--decoder", choices=_DECODERS, default="greedy", help="how the text is looked for (greedy)")
+    parser.add_argument(
+        "--prefix", metavar="P", help="what the model is told before the audio; default: its own default prefix"
+    )
     parser.add_argument("--format", choices=_FORMATS, help="what to print (text)")
     parser.add_argument("--json", action="store_true", help="the same as --format json: one object a file, on a line")
     parser.add_argument("--stream", action="store_true", help="print text as soon as it is known, file by file")
@@ -76,15 +81,17 @@ def run(args: argparse.Namespace) -> int:
     finally:
         progress.close()
     with recogniser:
+        recogniser.prefixes.tokens(args.prefix)  # before any recording is opened
         printer = _Printer(form, args.stream, named=len(args.files) > 1)
         audio = [_audio(recogniser, file) for file in args.files]
         outcomes: Iterable[Transcript | GharialError]
         if args.stream:
             outcomes = (
-                _streamed(recogniser, file, item, printer) for file, item in zip(args.files, audio, strict=True)
+                _streamed(recogniser, file, item, args.prefix, printer)
+                for file, item in zip(args.files, audio, strict=True)
             )
         else:
-            outcomes = recogniser.transcribe_many(audio, args.streams)
+            outcomes = recogniser.transcribe_many(audio, args.streams, args.prefix)
         return _report(args.files, outcomes, printer)
 
 
@@ -113,14 +120,14 @@ def _audio(recogniser: Recogniser, file: str) -> str | AudioSource:
 
 
 def _streamed(
-    recogniser: Recogniser, file: str, audio: str | AudioSource, printer: _Printer
+    recogniser: Recogniser, file: str, audio: str | AudioSource, prefix: str | None, printer: _Printer
 ) -> Transcript | GharialError:
     """Transcribe one recording, printing text as it becomes known."""
     from gharial.audio import open_audio
 
     try:
         source = open_audio(audio, recogniser.front_end.sample_rate) if isinstance(audio, str) else audio
-        with source, recogniser.stream() as stream:
+        with source, recogniser.stream(prefix) as stream:
             for block in source.blocks():
                 printer.partial(file, stream.push(block), stream)
             transcript = stream.finish()

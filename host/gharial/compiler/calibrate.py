@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gharial.audio import open_audio
 from gharial.checkpoint.hardware import HardwareCheckpoint
+from gharial.checkpoint.prefixes import Prefixes
 from gharial.errors import BadInput
 from gharial.features import FeatureSpec, FeatureStream, quantise_features
 from gharial.floating.calibrate import Ranges, calibrate_ranges
@@ -82,7 +83,7 @@ def best_feature_bits(network: FloatNetwork, recordings: Sequence[npt.NDArray[np
 def calibrate(
     checkpoint: HardwareCheckpoint, folder: Path | None = None, progress: Callable[[int], object] | None = None
 ) -> Calibration:
-    """Run recordings through the model in float, decoding greedily.
+    """Run recordings through the model in float, decoding greedily after its default prefix, if it has one.
 
     Args:
         checkpoint: the model.
@@ -90,10 +91,13 @@ def calibrate(
         progress: called with the number of recordings done since the last call.
 
     Raises:
-        BadInput: no recordings, or one that cannot be read.
+        BadInput: no recordings, or one that cannot be read; a prefix that the vocabulary cannot spell.
     """
     spec = FeatureSpec.from_checkpoint(checkpoint)
     network = FloatNetwork(checkpoint)
+    prefixes = Prefixes.of(checkpoint)
+    usual = prefixes.usual()
+    others = [prefixes.tokens(prefix) for prefix in prefixes.valid or ()]
     sample: list[npt.NDArray[np.float32]] = []
 
     def features() -> Iterator[npt.NDArray[np.float32]]:
@@ -103,5 +107,5 @@ def calibrate(
                 sample.append(vectors)
             yield vectors
 
-    ranges = calibrate_ranges(network, features(), progress)
+    ranges = calibrate_ranges(network, features(), progress, usual, [prefix for prefix in others if prefix != usual])
     return Calibration(ranges, best_feature_bits(network, sample))

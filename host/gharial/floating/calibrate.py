@@ -12,7 +12,7 @@ import numpy as np
 from gharial.errors import BadInput
 from gharial.floating.lstm import LstmOutput
 from gharial.floating.magnitudes import Magnitude, MagnitudeHistogram
-from gharial.floating.network import MAX_SYMBOLS, FloatNetwork
+from gharial.floating.network import MAX_SYMBOLS, FloatNetwork, PredictionState
 
 _BATCH = 8
 
@@ -101,7 +101,11 @@ class RangeCollector:
 
 
 def calibrate_ranges(
-    network: FloatNetwork, recordings: Iterable[np.ndarray], progress: Callable[[int], object] | None = None
+    network: FloatNetwork,
+    recordings: Iterable[np.ndarray],
+    progress: Callable[[int], object] | None = None,
+    prefix: Sequence[int] = (),
+    others: Iterable[Sequence[int]] = (),
 ) -> Ranges:
     """Run recordings through the network and measure the range of every tensor.
 
@@ -112,14 +116,18 @@ def calibrate_ranges(
         network: the checkpoint's network.
         recordings: one (T2, F) float array of feature vectors each; taken a few at a time, so a generator will do.
         progress: called with the number of recordings finished since the last call.
+        prefix: tokens that the prediction network hears after the start of each recording.
+        others: prefixes that the network may hear instead; what they leave in it is counted once each.
 
     Raises:
         BadInput: there is no recording with at least one feature vector, an array has the wrong width, or a value
             became infinite or not a number.
     """
     collector = RangeCollector()
+    for other in others:
+        _start(network, 1, other, collector)
     for batch in _batches(recordings):
-        collect(network, batch, collector)
+        collect(network, batch, collector, prefix)
         if progress is not None:
             progress(len(batch))
     if collector.encoder_steps == 0:
@@ -132,9 +140,9 @@ def calibrate_ranges(
 
 
 def collect(
-    network: FloatNetwork, batch: Sequence[np.ndarray], collector: RangeCollector
+    network: FloatNetwork, batch: Sequence[np.ndarray], collector: RangeCollector, prefix: Sequence[int] = ()
 ) -> list[list[tuple[int, int]]]:
-    """Decode some recordings together and count every tensor.
+    """Decode some recordings together, after a prefix, and count every tensor.
 
     Returns:
         For each recording its greedy path: (encoder step, token id) for each token, in order.
@@ -146,16 +154,15 @@ def collect(
         collector.encoder_steps += len(tensors["joint_enc"])
         for name, values in tensors.items():
             collector.add(name, values)
-    return _decode(network, [tensors["joint_enc"] for tensors in encoded], collector)
+    return _decode(network, [tensors["joint_enc"] for tensors in encoded], collector, prefix)
 
 
 def _decode(
-    network: FloatNetwork, encoded: Sequence[np.ndarray], collector: RangeCollector
+    network: FloatNetwork, encoded: Sequence[np.ndarray], collector: RangeCollector, prefix: Sequence[int]
 ) -> list[list[tuple[int, int]]]:
     """Greedy decoding of several recordings in lockstep, one encoder step after the other."""
     paths: list[list[tuple[int, int]]] = [[] for _ in encoded]
-    state, outputs = network.predict(None, batch=len(encoded))
-    _count_prediction(outputs, state.output, collector)
+    state = _start(network, len(encoded), prefix, collector)
     lengths = np.array([len(rows) for rows in encoded])
     for step in range(int(lengths.max(initial=0))):
         active = np.flatnonzero(lengths > step)
@@ -176,6 +183,16 @@ def _decode(
             _count_prediction(outputs, after.output, collector)
             state = state.replaced(active, after)
     return paths
+
+
+def _start(network: FloatNetwork, batch: int, prefix: Sequence[int], collector: RangeCollector) -> PredictionState:
+    """The prediction network's state before the first joint evaluation, for that many recordings."""
+    state, outputs = network.predict(None, batch=batch)
+    _count_prediction(outputs, state.output, collector)
+    for token in prefix:
+        state, outputs = network.predict(np.full(batch, token), state)
+        _count_prediction(outputs, state.output, collector)
+    return state
 
 
 def _count_prediction(outputs: Sequence[LstmOutput], joint_pred: np.ndarray, collector: RangeCollector) -> None:

@@ -7,7 +7,7 @@ Written from CAIMAN-ASR's published description and on top of `torch.nn.LSTM`; n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,19 @@ class TorchRnnt:
         checkpoint: as `load_hardware` gives it.
         dtype: "float32" or "float64".
         max_symbols: most tokens at one encoder step.
+        prefix: tokens that go through the prediction network after the start, before everything else.
 
     Raises:
         BadInput: PyTorch is not installed.
     """
 
-    def __init__(self, checkpoint: HardwareCheckpoint, dtype: str = "float32", max_symbols: int = 30) -> None:
+    def __init__(
+        self,
+        checkpoint: HardwareCheckpoint,
+        dtype: str = "float32",
+        max_symbols: int = 30,
+        prefix: Sequence[int] = (),
+    ) -> None:
         self._torch = _import_torch()
         self._hard = (checkpoint.hard_sigmoid, checkpoint.hard_tanh)
         self._numpy = np.dtype(dtype)
@@ -38,6 +45,7 @@ class TorchRnnt:
         self._stack = checkpoint.dims.stack
         self._blank = checkpoint.dims.classes - 1
         self._max_symbols = max_symbols
+        self._prefix = tuple(prefix)
         state = {name: self._tensor(array) for name, array in checkpoint.state.items()}
         self._pre_rnn = self._lstm(state, "encoder.pre_rnn.lstm.")
         self._post_rnn = self._lstm(state, "encoder.post_rnn.lstm.")
@@ -49,9 +57,9 @@ class TorchRnnt:
         self._pad = self._tensor(checkpoint.post_pad)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: HardwareCheckpoint) -> TorchRnnt:
+    def from_checkpoint(cls, checkpoint: HardwareCheckpoint, prefix: Sequence[int] = ()) -> TorchRnnt:
         """The yardstick in float32, as it is trained and published."""
-        return cls(checkpoint)
+        return cls(checkpoint, prefix=prefix)
 
     def encode(self, features: np.ndarray) -> np.ndarray:
         """joint_enc's output for a whole recording.
@@ -72,7 +80,7 @@ class TorchRnnt:
         confidences: list[float] = []
         with self._torch.inference_mode():
             outputs = self._encode(features)
-            pred, state = self._predict(None, None)
+            pred, state = self._start()
             for step in range(len(outputs)):
                 for _ in range(self._max_symbols):
                     logits = self._joint(outputs[step], pred)
@@ -102,7 +110,7 @@ class TorchRnnt:
             outputs = self._encode(features)
             targets = path_targets(path, len(outputs), self._blank, self._max_symbols)
             rows = []
-            pred, state = self._predict(None, None)
+            pred, state = self._start()
             for step, target in targets:
                 rows.append(self._joint(outputs[step], pred))
                 if target != self._blank:
@@ -128,6 +136,13 @@ class TorchRnnt:
             hidden = torch.cat([hidden, self._pad.expand(missing, -1)])
         hidden, _ = self._post_rnn(hidden.reshape(len(hidden) // self._stack, -1))
         return self._joint_enc(hidden)
+
+    def _start(self) -> tuple[Any, Any]:
+        """joint_pred's output and the state before the first joint evaluation."""
+        pred, state = self._predict(None, None)
+        for token in self._prefix:
+            pred, state = self._predict(token, state)
+        return pred, state
 
     def _predict(self, token: int | None, state: Any) -> tuple[Any, Any]:
         x = self._torch.zeros_like(self._embed[0]) if token is None else self._embed[token]

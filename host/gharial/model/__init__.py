@@ -4,9 +4,10 @@
 - `open_model(model, config)`: a verified program from whatever file was named; checkpoints are compiled and cached.
 - `front_end(program)`: the feature settings that the program's network was trained with.
 - `vocabulary(program)`: text of its tokens.
+- `prefixes(program)`: what it can be told before the audio.
 """
 
-from gharial.model.opening import compile_model, demo_model, front_end, is_program, open_model, vocabulary
+from gharial.model.opening import compile_model, demo_model, front_end, is_program, open_model, prefixes, vocabulary
 from gharial.model.vocabulary import Detokeniser, Vocabulary
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "front_end",
     "is_program",
     "open_model",
+    "prefixes",
     "vocabulary",
 ]

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from gharial import __version__
-from gharial.checkpoint import load_hardware
+from gharial.checkpoint import Prefixes, load_hardware
+from gharial.checkpoint.prefix_spec import parse_prefix_spec
 from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.compiler.calibrate import calibrate, calibration_files
 from gharial.compiler.compile import check_size, compile_checkpoint
@@ -175,6 +176,16 @@ def front_end(program: Program) -> FeatureSpec:
     if spec.vector_size != settings["count"]:
         raise BadInput("features a vector", program.where, settings["count"], f"{spec.vector_size} by the settings")
     return spec
+
+
+def prefixes(program: Program) -> Prefixes:
+    """Prefixes that a program's network takes.
+
+    Raises:
+        BadInput: the program's `prefix_spec` contradicts itself.
+    """
+    spec = parse_prefix_spec(program.manifest["decoding"].get("prefix_spec"), f"{program.where}: prefix_spec")
+    return Prefixes(spec, program.section("sentencepiece"), program.where)
 
 
 def vocabulary(program: Program) -> Vocabulary:

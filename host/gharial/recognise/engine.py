@@ -4,6 +4,9 @@
 A round is one GREEDY command with an entry for every stream that has a step ready. Commands take effect in order and a
 step needs nothing of the host but its features, so a stream's next step is sent while the one before is being worked
 on. What the device gives for a stream does not depend on who shares its rounds, so neither do transcripts.
+
+A stream with a prefix is primed before its first step: its encoder slot is reset, its prediction slot is started and
+led through the prefix's tokens, all without a joint. Its first step waits for that, so that a failure hits nobody else.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from gharial.driver import Driver, EncodeBatch, GreedyResult, Ticket
+from gharial.driver import DecodeEntry, Driver, EncodeBatch, GreedyResult, Ticket
 from gharial.errors import CommandFailed, DeviceError, GharialError
+from gharial.isa.commands import Kind
 from gharial.isa.faults import Fault
 
 ROUNDS_IN_FLIGHT = 8
@@ -39,6 +44,9 @@ class Session:
 
     Attributes:
         encoder, prediction: its slots.
+        prefix: tokens that the prediction network hears before the first step.
+        begun: whether its priming was sent.
+        priming: commands of its priming that are not done, sent or not.
         vectors: feature vectors that wait, int8 (n, F) each.
         ended: whether no more will come.
         sent, taken: encoder steps sent to the device, and those whose results are here.
@@ -51,6 +59,9 @@ class Session:
 
     encoder: int
     prediction: int
+    prefix: tuple[int, ...] = ()
+    begun: bool = False
+    priming: int = 0
     vectors: deque[np.ndarray] = field(default_factory=deque)
     waiting: int = 0
     ended: bool = False
@@ -61,6 +72,10 @@ class Session:
     seconds: float = 0.0
     cycles: int = 0
     closed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.prefix:
+            self.priming = len(self.prefix) + 2  # reset and start come first
 
     @property
     def done(self) -> bool:
@@ -91,10 +106,15 @@ class Session:
 
 @dataclass(frozen=True)
 class _Round:
-    """A command in flight: its ticket and the session and encoder step of each entry."""
+    """A command in flight: its ticket, and the session of each entry.
 
-    ticket: Ticket[list[GreedyResult]]
-    entries: list[tuple[Session, int]]
+    Attributes:
+        steps: encoder step of each entry; none if the command is part of a priming.
+    """
+
+    ticket: Ticket[Any]
+    sessions: list[Session]
+    steps: list[int]
 
 
 class Engine:
@@ -127,8 +147,11 @@ class Engine:
         self._reap()
         return min(self._driver.encoder_slots.free, self._driver.prediction_slots.free)
 
-    def open(self) -> Session:
+    def open(self, prefix: tuple[int, ...] = ()) -> Session:
         """A session with slots of its own.
+
+        Args:
+            prefix: tokens that the prediction network hears before the first step.
 
         Raises:
             GharialError: all slots are taken.
@@ -140,15 +163,15 @@ class Engine:
         except GharialError:
             self._driver.release("encoder", (encoder,))
             raise
-        session = Session(encoder, prediction)
+        session = Session(encoder, prediction, prefix)
         self._sessions.append(session)
         return session
 
     def close(self, session: Session) -> None:
         """Give the session's slots back; may be called twice. Results still on their way are dropped.
 
-        The slots can be handed out at once: commands take effect in order, and a session's first step begins with
-        the slots cleared.
+        The slots can be handed out at once: commands take effect in order, and a session's first step, or its priming,
+        begins with the slots cleared.
         """
         if session.closed:
             return
@@ -174,7 +197,12 @@ class Engine:
         self._take_finished()
         while len(self._rounds) >= ROUNDS_IN_FLIGHT:
             self.collect()
-        ready = [session for session in self._sessions if self._ready(session)][: self._most]
+        self._prime()
+        ready = self._ready()
+        while not ready and any(session.priming and self._has_step(session) for session in self._sessions):
+            if not self.collect():
+                break
+            ready = self._ready()
         if not ready:
             return False
         if len(ready) == self._most:
@@ -183,7 +211,7 @@ class Engine:
             self._sessions.sort(key=lambda session: id(session) in served)
         started = perf_counter()
         batch = self._batch(ready)
-        entries = [(session, session.sent) for session in ready]
+        steps = [session.sent for session in ready]
         for session in ready:
             session.sent += 1
         try:
@@ -192,9 +220,36 @@ class Engine:
             _fail(ready, error)
             self._recover(error)
         else:
-            self._rounds.append(_Round(ticket, entries))
+            self._rounds.append(_Round(ticket, ready, steps))
         _share(ready, perf_counter() - started)
         return True
+
+    def _prime(self) -> None:
+        """Send the priming of all sessions that need one, a command for each place in their prefixes."""
+        new = [s for s in self._sessions if s.prefix and not s.begun and s.error is None][: self._most]
+        if not new:
+            return
+        started = perf_counter()
+        for session in new:
+            session.begun = True
+        try:
+            self._rounds.append(_Round(self._driver.reset("encoder", [s.encoder for s in new]), new, []))
+            self._predict(new, Kind.START, [0] * len(new))
+            for place in range(max(len(session.prefix) for session in new)):
+                longer = [session for session in new if len(session.prefix) > place]
+                self._predict(longer, Kind.TOKEN, [session.prefix[place] for session in longer])
+        except GharialError as error:
+            _fail(new, error)
+            self._recover(error)
+        _share(new, perf_counter() - started)
+
+    def _predict(self, sessions: list[Session], kind: Kind, tokens: list[int]) -> None:
+        """Send one prediction step without a joint for each session, in its slot."""
+        entries = [
+            DecodeEntry(kind=kind, source=session.prediction, destination=session.prediction, token=token, joint=False)
+            for session, token in zip(sessions, tokens, strict=True)
+        ]
+        self._rounds.append(_Round(self._driver.decode(entries), sessions, []))
 
     def collect(self) -> bool:
         """Take the results of the oldest round; False if none is in flight.
@@ -212,7 +267,7 @@ class Engine:
     def _settle(self, round_: _Round) -> GharialError | None:
         """Wait for a round and give its sessions what came of it; the error if it failed."""
         started = perf_counter()
-        sessions = [session for session, _ in round_.entries]
+        sessions = round_.sessions
         failed = None
         try:
             results = round_.ticket.result()
@@ -220,10 +275,14 @@ class Engine:
             failed = error
             _fail(sessions, error)
         else:
-            for (session, step), result in zip(round_.entries, results, strict=True):
-                self._take(session, step, result)
+            if round_.steps:
+                for session, step, result in zip(sessions, round_.steps, results, strict=True):
+                    self._take(session, step, result)
         for session in sessions:
-            session.taken += 1
+            if round_.steps:
+                session.taken += 1
+            else:
+                session.priming -= 1
             session.cycles += round_.ticket.cycles
         _share(sessions, perf_counter() - started)
         return failed
@@ -268,14 +327,18 @@ class Engine:
         while self._rounds:
             self._settle(self._rounds.popleft())
         lost_encoder, lost_prediction = set(recovery.lost_encoder), set(recovery.lost_prediction)
-        hit = [s for s in self._sessions if s.sent and (s.encoder in lost_encoder or s.prediction in lost_prediction)]
-        _fail(hit, error)
+        held = [session for session in self._sessions if session.sent or session.begun]
+        _fail([s for s in held if s.encoder in lost_encoder or s.prediction in lost_prediction], error)
 
     def _reap(self) -> None:
         while self._dropped:
             self.close(self._dropped.popleft())
 
-    def _ready(self, session: Session) -> bool:
+    def _ready(self) -> list[Session]:
+        """Sessions that have a step to send and may send it, as many as a command takes."""
+        return [s for s in self._sessions if not s.priming and self._has_step(s)][: self._most]
+
+    def _has_step(self, session: Session) -> bool:
         full = session.waiting >= self._stack or (session.ended and session.waiting > 0)
         return full and session.error is None and not session.closed
 
@@ -293,7 +356,8 @@ class Engine:
             vectors=vectors,
             # Two banks, so that one step can be decoded while the next is encoded.
             bank=sent & 1,
-            reset=sent == 0,
+            # Of a session with a prefix it would start the prediction slot anew, which is primed.
+            reset=np.array([session.sent == 0 and not session.prefix for session in ready], np.bool_),
             prediction=np.array([session.prediction for session in ready], np.int64),
         )
 

@@ -31,7 +31,7 @@ _PIECE = 8192
 class _Job:
     """A recording on its way."""
 
-    def __init__(self, recogniser: Recogniser, audio: Audio) -> None:
+    def __init__(self, recogniser: Recogniser, audio: Audio, prefix: str | None) -> None:
         with ExitStack() as stack:
             self._notes: list[str] = []
             if isinstance(audio, np.ndarray):
@@ -45,7 +45,7 @@ class _Job:
                 stack.callback(source.close)
                 self._notes = source.notes
                 self._blocks = iter(source.blocks())
-            self.stream: Stream = stack.enter_context(recogniser.stream())
+            self.stream: Stream = stack.enter_context(recogniser.stream(prefix))
             self._stack = stack.pop_all()
         self._ended = False
 
@@ -71,15 +71,18 @@ class _Job:
 
 
 def transcribe_all(
-    recogniser: Recogniser, audio: Iterable[Audio], streams: int | None = None
+    recogniser: Recogniser, audio: Iterable[Audio], streams: int | None = None, prefix: str | None = None
 ) -> Iterator[Transcript | GharialError]:
     """See `Recogniser.transcribe_many`."""
     if streams is not None and streams < 1:
         raise BadInput("number of streams is out of range", found=streams, expected="1 or more")
-    return _transcribe(recogniser, iter(audio), streams or STREAMS)
+    recogniser.prefixes.tokens(prefix)  # once here, and not as the outcome of every recording
+    return _transcribe(recogniser, iter(audio), streams or STREAMS, prefix)
 
 
-def _transcribe(recogniser: Recogniser, audio: Iterator[Audio], most: int) -> Iterator[Transcript | GharialError]:
+def _transcribe(
+    recogniser: Recogniser, audio: Iterator[Audio], most: int, prefix: str | None
+) -> Iterator[Transcript | GharialError]:
     jobs: dict[int, _Job] = {}
     outcomes: dict[int, Transcript | GharialError] = {}
     opened = given = 0
@@ -93,7 +96,7 @@ def _transcribe(recogniser: Recogniser, audio: Iterator[Audio], most: int) -> It
                     more = False
                     break
                 try:
-                    jobs[opened] = _Job(recogniser, item)
+                    jobs[opened] = _Job(recogniser, item, prefix)
                 except GharialError as error:
                     outcomes[opened] = error
                 opened += 1

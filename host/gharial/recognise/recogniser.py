@@ -13,7 +13,7 @@ from gharial.devices.base import Device
 from gharial.devices.open import DEFAULT, device_config, open_device
 from gharial.driver import Driver
 from gharial.errors import BadInput, GharialError
-from gharial.model import front_end, open_model, vocabulary
+from gharial.model import front_end, open_model, prefixes, vocabulary
 from gharial.program import Program
 from gharial.recognise.engine import Engine
 from gharial.recognise.files import Audio, transcribe_all
@@ -57,6 +57,7 @@ class Recogniser:
         self.decoder = decoder
         self.front_end = front_end(program)
         self.vocabulary = vocabulary(program)
+        self.prefixes = prefixes(program)
         self.feature_bits: int = program.manifest["features"]["frac_bits"]
         self.step_s = self.front_end.vector_seconds * program.header["vectors"]
         self._offsets = head_offset_s, tail_offset_s
@@ -84,13 +85,18 @@ class Recogniser:
         """Streams that may still be opened at the same time."""
         return self.engine.free
 
-    def stream(self) -> Stream:
+    def stream(self, prefix: str | None = None) -> Stream:
         """A new stream of audio.
 
+        Args:
+            prefix: what the model is told before the audio, as in "<pnc><lang_en>": one of `prefixes.valid`. None for
+                the model's default prefix, if it has one; "" for no prefix, where the model takes none or does without.
+
         Raises:
+            BadInput: the model does not take this prefix, or needs one, or does not say which it takes.
             GharialError: the device has no place left.
         """
-        return Stream(self)
+        return Stream(self, prefix)
 
     def run(self) -> None:
         """Work through everything that the streams have been fed, all of them together.
@@ -99,37 +105,42 @@ class Recogniser:
         """
         self.engine.run()
 
-    def transcribe(self, audio: Audio) -> Transcript:
+    def transcribe(self, audio: Audio, prefix: str | None = None) -> Transcript:
         """Transcribe a recording.
 
         Args:
             audio: an audio file of any format and rate, an `AudioSource`, or samples (n,) at the model's rate, int16 or
                 float with full scale 1.
+            prefix: as for `stream`.
 
         Raises:
-            BadInput: the audio cannot be used, or holds no samples.
+            BadInput: the audio cannot be used, or holds no samples; the prefix, as for `stream`.
             GharialError: the device failed.
         """
-        for outcome in transcribe_all(self, [audio], 1):
+        for outcome in transcribe_all(self, [audio], 1, prefix):
             if isinstance(outcome, GharialError):
                 raise outcome
             return outcome
         raise AssertionError("an input without an outcome")
 
     def transcribe_many(
-        self, audio: Iterable[Audio], streams: int | None = None
+        self, audio: Iterable[Audio], streams: int | None = None, prefix: str | None = None
     ) -> Iterator[Transcript | GharialError]:
         """Transcribe recordings, several at a time.
 
         Args:
             audio: as for `transcribe`; taken one after the other as places come free.
             streams: most recordings at a time; None for 16, or as many as the device has places for.
+            prefix: of all of them, as for `stream`.
 
         Returns:
             An outcome for each, in the order given: its transcript, or the error that it ran into. One that fails does
             not stop the others.
+
+        Raises:
+            BadInput: the number of streams is out of range; the prefix, as for `stream`.
         """
-        return transcribe_all(self, audio, streams)
+        return transcribe_all(self, audio, streams, prefix)
 
     def times(self, step: int) -> tuple[float, float]:
         """Start and end in seconds of a token that encoder step `step` emitted, neither below 0."""

@@ -34,11 +34,14 @@ class Stream:
     How the audio is cut into pieces, and what other streams do meanwhile, changes nothing in the tokens. Every token
     is final.
 
+    The prefix that it was opened with is no part of its tokens, text or times.
+
     A stream holds a place on the device until it is closed: use it in a `with` statement, or call `finish` or `close`.
     A stream that is dropped gives its place back too.
     """
 
-    def __init__(self, recogniser: Recogniser) -> None:
+    def __init__(self, recogniser: Recogniser, prefix: str | None = None) -> None:
+        tokens = recogniser.prefixes.tokens(prefix)
         self._recogniser = recogniser
         self._engine = recogniser.engine
         self._features = FeatureStream(recogniser.front_end)
@@ -50,7 +53,7 @@ class Stream:
         self._tokens: list[Token] = []
         self._taken = 0
         self._ended = False
-        self._session: Session = self._engine.open()
+        self._session: Session = self._engine.open(tokens)
         self._release = weakref.finalize(self, self._engine.drop, self._session)
         # At exit the device goes as a whole.
         self._release.atexit = False

@@ -23,7 +23,7 @@ class Place:
     Attributes:
         tensor: key of the tensor.
         index: along its first axis.
-        step: encoder step it belongs to, None for features.
+        step: encoder step it belongs to, None for features and prefix.
     """
 
     tensor: str
@@ -132,11 +132,13 @@ def _compare(a: np.ndarray, b: np.ndarray, place: Place, differing: dict[str, tu
 
 
 def _order(a: Arrays, b: Arrays) -> Iterator[Place]:
-    """Every step of every tensor: features, the encoder step by step, then the decoding step by step.
+    """Every step of every tensor: prefix, features, the encoder step by step, then the decoding step by step.
 
     Tokens say which prediction step and joint belong to which encoder step. Those of `a` are taken: as long as nothing
     has differed, those of `b` are the same.
     """
+    for place in range(max(len(a["prefix"]), len(b["prefix"]))):
+        yield Place("prefix", place, None)
     vectors = max(len(a["features"]), len(b["features"]))
     steps = max(len(a["joint_enc"]), len(b["joint_enc"]))
     for vector in range(vectors):
@@ -155,9 +157,10 @@ def _order(a: Arrays, b: Arrays) -> Iterator[Place]:
 def _decoding(a: Arrays, steps: int) -> Iterator[Place]:
     prediction = decoder_layers(a)
     emitted = np.bincount(a["steps"].astype(np.int64), minlength=steps)
-    predicted = joint = token = 0
-    for tensor in prediction:
-        yield Place(tensor, 0, 0)
+    predicted, joint, token = len(a["prefix"]), 0, 0
+    for index in range(predicted + 1):  # the start, then the prefix
+        for tensor in prediction:
+            yield Place(tensor, index, 0)
     for step in range(steps):
         for count in range(min(int(emitted[step]) + 1, MAX_SYMBOLS)):
             for tensor in ("joint", "logits", "lse"):
@@ -174,5 +177,17 @@ def _decoding(a: Arrays, steps: int) -> Iterator[Place]:
 
 def _all_keys(a: Arrays) -> list[str]:
     pre, post = encoder_layers(a)
-    first = ["features", *pre, *post, "joint_enc", *decoder_layers(a), "joint", "logits", "lse", "tokens", "steps"]
+    first = [
+        "prefix",
+        "features",
+        *pre,
+        *post,
+        "joint_enc",
+        *decoder_layers(a),
+        "joint",
+        "logits",
+        "lse",
+        "tokens",
+        "steps",
+    ]
     return [*first, *(name for name in a if name not in first)]

@@ -70,6 +70,7 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         *post,
         *decoder_layers(arrays),
     }
+    arrays.setdefault("prefix", np.zeros(0, np.int32))  # traces were written without before there were prefixes
     missing = sorted(needed - set(arrays))
     if missing or not pre or not post:
         raise _no_trace(name, f"no tensor {missing[0]}" if missing else "no encoder layers")

@@ -15,7 +15,8 @@ _PREDICTION = re.compile(r"prediction\.\d+")
 
 def tensors(program: Program) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Type and shape of one step of each tensor of a program's trace, in the order of the machine."""
-    found: dict[str, tuple[str, tuple[int, ...]]] = {"features": ("int8", (program.manifest["features"]["count"],))}
+    found: dict[str, tuple[str, tuple[int, ...]]] = {"prefix": ("int32", ())}
+    found["features"] = ("int8", (program.manifest["features"]["count"],))
     for name, layer in program.layers.items():
         units = layer["units"]
         if layer["kind"] == "lstm":

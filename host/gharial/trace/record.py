@@ -22,6 +22,7 @@ def trace_recording(
     audio: str | os.PathLike[str],
     device: str = DEFAULT,
     note: Callable[[str], object] | None = None,
+    prefix: str | None = None,
 ) -> dict[str, np.ndarray]:
     """Recognise a recording greedily, and keep every tensor.
 
@@ -30,12 +31,13 @@ def trace_recording(
         audio: the recording; it should be short, for all of the trace is held in memory.
         device: name of the device to run on; one that can show what it computes.
         note: called with remarks about the audio.
+        prefix: what the model is told before the audio, as in `Recogniser.stream`.
 
     Returns:
         The tensors of docs/numerics.md, section 12, in the order of the machine; the first axis is time.
 
     Raises:
-        BadInput: the audio or the device cannot be used, or the device shows nothing.
+        BadInput: the audio, the prefix or the device cannot be used, or the device shows nothing.
         GharialError: the device failed, or showed something else than what its program has.
     """
     with (
@@ -45,17 +47,18 @@ def trace_recording(
         shown = recogniser.device
         if not isinstance(shown, TraceSource):
             raise BadInput("this device does not show what it computes", f"device {device}", expected="a simulated one")
+        told = recogniser.prefixes.tokens(prefix)
         shown.start_trace(program.manifest["layers"], program.manifest["trace"])
-        transcript = recogniser.transcribe(source)
+        transcript = recogniser.transcribe(source, prefix)
         kept = shown.stop_trace()
         if note is not None:
             for remark in source.notes:
                 note(f"{source.path}: {remark}")
-    return _assembled(program, kept, transcript)
+    return _assembled(program, kept, transcript, told)
 
 
 def _assembled(
-    program: Program, kept: Mapping[str, Sequence[np.ndarray]], transcript: Transcript
+    program: Program, kept: Mapping[str, Sequence[np.ndarray]], transcript: Transcript, prefix: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
     """One array a tensor, of the type and shape that the program's layers have."""
     found: dict[str, np.ndarray] = {}
@@ -65,6 +68,7 @@ def _assembled(
         if array.shape[1:] != shape:
             raise GharialError(f"the device's trace of {name} has shape {array.shape[1:]} a step, expected {shape}")
         found[name] = array
+    found["prefix"] = np.array(prefix, np.int32)
     found["tokens"] = np.array([token.id for token in transcript.tokens], np.int32)
     found["steps"] = np.array([token.step for token in transcript.tokens], np.int32)
     return found
