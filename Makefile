@@ -35,7 +35,7 @@ test: setup-test
 lint: setup-lint
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
-	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/ sim/mutants/
+	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/ sim/mutants/ sim/decoding/
 	@$(VENV_PYTHON) scripts/gen_registers.py --check --markdown docs/registers.md
 	@$(VENV_PYTHON) scripts/check_tree.py
 	@$(VENV_PYTHON) -m scripts.rtl.lint
