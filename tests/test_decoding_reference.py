@@ -93,7 +93,7 @@ def test_thresholds() -> None:
 
 
 def test_merging() -> None:
-    """ "ab" by two ways: the likelier one's tokens stay among active hypotheses, the first one's among finished ones."""
+    """Of "ab" by two ways the likelier one's tokens stay among active hypotheses, the first one's among finished."""
     one, _ = search({(0, ()): {BLANK: 0.1, 1: 0.6, 4: 0.3}, (0, (1,)): {BLANK: 0.1, 2: 0.9}})
     one.step()
     assert found(one)[(1, 2)] == pytest.approx(0.54 + 0.3) and (4,) not in found(one)
