@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from gharial import __version__
-from gharial.cli import bench, compile, devices, export, inspect, terminal, trace, transcribe
+from gharial.cli import bench, compile, devices, export, inspect, ngram, terminal, trace, transcribe
 from gharial.errors import BadInput
 
-_COMMANDS = (transcribe, export, compile, inspect, trace, bench, devices)
+_COMMANDS = (transcribe, export, compile, inspect, ngram, trace, bench, devices)
 
 # Named in the documentation of the whole, and not here yet.
-_PLANNED = ("serve", "listen", "ngram", "flash")
+_PLANNED = ("serve", "listen", "flash")
 
 _EPILOG = """\
 examples:
@@ -55,6 +55,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise _not_yet(words[0], ", ".join(command.NAME for command in _COMMANDS))
     if len(words) > 1 and words[0] == bench.NAME and words[1] in bench.PLANNED:
         raise _not_yet(f"bench {words[1]}", "bench wer")
+    if len(words) > 1 and words[0] == ngram.NAME and words[1] in ngram.PLANNED:
+        raise _not_yet(f"ngram {words[1]}", "ngram append, check, info, build")
     return _parser().parse_args(trace.split_diff(words))
 
 

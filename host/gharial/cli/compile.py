@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from gharial.errors import BadInput
     from gharial.isa.configs import config as configuration
     from gharial.model import compile_model
+    from gharial.model.ngram import write_embedded
     from gharial.program import describe
 
     if args.weights != "int8":
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     finally:
         progress.close()
     program.write(args.output)
-    facts = describe(args.output)
+    ngram = write_embedded(args.checkpoint, program, args.output, terminal.note)
+    facts = describe(args.output) | {"ngram": None if ngram is None else str(ngram)}
     if args.json:
         terminal.emit_json(facts)
     else:
@@ -79,4 +81,6 @@ def _summary(output: str, program: Program, facts: dict[str, Any]) -> str:
             lines.append(f"  {name:<12} {entry['bytes']:>10,}  {entry['capacity']:>10,}  {entry['percent']:5.1f} %")
     slots = ", ".join(f"{entry['slots']:,} {kind}" for kind, entry in facts["slots"].items())
     lines.append(f"  state slots: {slots}")
+    if facts["ngram"] is not None:
+        lines.append(f"  n-gram of the checkpoint: {facts['ngram']}")
     return "\n".join(lines)

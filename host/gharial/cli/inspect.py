@@ -20,15 +20,15 @@ examples:
 exit codes: 0 all files are good, 2 one is not
 """
 
-_KNOWN = "a hardware checkpoint, a program or a recording"
+_KNOWN = "a hardware checkpoint, a program, an n-gram or a recording"
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         NAME,
-        help="tell what a file is: checkpoint, program, recording, or something else",
-        description="Tell what files are and whether they are good: hardware checkpoints, programs, recordings.",
+        help="tell what a file is: checkpoint, program, n-gram, recording, or something else",
+        description="Tell what files are and whether they are good: checkpoints, programs, n-grams, recordings.",
         epilog=_EPILOG,
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="files of any kind")
@@ -59,6 +59,7 @@ def _describe(file: str, instructions: bool) -> tuple[dict[str, Any], str]:
     from gharial.errors import BadInput
     from gharial.files import open_regular
     from gharial.model import is_program
+    from gharial.ngram import inspect as ngram
 
     try:
         with open_regular(file, "a file") as opened:
@@ -72,6 +73,9 @@ def _describe(file: str, instructions: bool) -> tuple[dict[str, Any], str]:
         except BadInput as error:
             return _bad(file, "program", error)
         return facts | {"file": file, "good": True, "problem": None}, program.format_description(facts)
+    if ngram.recognised(head):
+        facts = ngram.describe(file)
+        return facts, ngram.format_description(facts)
     if refused is None:
         facts = checkpoint.describe(file)
         return facts, checkpoint.format_description(facts)

@@ -5,8 +5,10 @@
 - `front_end(program)`: the feature settings that the program's network was trained with.
 - `vocabulary(program)`: text of its tokens.
 - `prefixes(program)`: what it can be told before the audio.
+- `ngram_of(program)`: the n-gram file that lies beside it.
 """
 
+from gharial.model.ngram import ngram_of
 from gharial.model.opening import compile_model, demo_model, front_end, is_program, open_model, prefixes, vocabulary
 from gharial.model.vocabulary import Detokeniser, Vocabulary
 
@@ -17,6 +19,7 @@ __all__ = [
     "demo_model",
     "front_end",
     "is_program",
+    "ngram_of",
     "open_model",
     "prefixes",
     "vocabulary",

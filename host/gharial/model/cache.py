@@ -13,9 +13,11 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gharial.errors import BadInput, GharialError
+from gharial.model.ngram import beside
 from gharial.program import Program
 
 LIMIT_BYTES = 4 << 30
@@ -47,7 +49,7 @@ def digest(parts: Iterable[tuple[str, bytes]]) -> str:
 
 
 def cached(key: str, source_sha256: str, build: Callable[[], Program], note: Callable[[str], object]) -> Program:
-    """The program of that key, out of the cache or built and put there.
+    """The program of that key, out of the cache or built and put there; its `path` is None where it could not be.
 
     Args:
         key: digest of everything the program depends on.
@@ -68,8 +70,8 @@ def cached(key: str, source_sha256: str, build: Callable[[], Program], note: Cal
         return found
     program = build()
     # The checkpoint may have been replaced while it was compiled; its program then belongs to another key.
-    if program.manifest["model"]["source_sha256"] == source_sha256:
-        _store(program, path, note)
+    if program.manifest["model"]["source_sha256"] == source_sha256 and _store(program, path, note):
+        return replace(program, path=str(path))
     return program
 
 
@@ -94,7 +96,7 @@ def _read(path: Path, source_sha256: str, note: Callable[[str], object]) -> Prog
     return program
 
 
-def _store(program: Program, path: Path, note: Callable[[str], object]) -> None:
+def _store(program: Program, path: Path, note: Callable[[str], object]) -> bool:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         program.write(path)
@@ -102,19 +104,28 @@ def _store(program: Program, path: Path, note: Callable[[str], object]) -> None:
     except (GharialError, OSError) as error:
         reason = f"{path.parent}: {error.strerror}" if isinstance(error, OSError) else str(error).split("\n")[0]
         note(f"the compiled program is not kept for the next time: {reason}")
+        return False
+    return True
 
 
 def _trim(folder: Path, keep: Path) -> None:
-    """Remove the entries least recently used until the rest is within the limit."""
+    """Remove the entries least recently used, with what lies beside them, until the rest is within the limit."""
     entries = []
     for entry in folder.iterdir():
         if _ENTRY.fullmatch(entry.name) and entry != keep:
             with suppress(OSError):  # another process may have removed it
                 status = entry.stat()
-                entries.append((status.st_mtime, status.st_size, entry))
+                size = status.st_size + sum(path.stat().st_size for path in _beside(entry))
+                entries.append((status.st_mtime, size, entry))
     total = keep.stat().st_size
     for _, size, entry in sorted(entries, reverse=True):
         total += size
         if total > LIMIT_BYTES:
-            with suppress(OSError):
-                entry.unlink()
+            for path in (entry, *_beside(entry)):
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _beside(entry: Path) -> list[Path]:
+    """The other files of an entry."""
+    return [path for path in (beside(entry),) if path.is_file()]

@@ -24,6 +24,7 @@ from gharial.files import open_regular
 from gharial.isa.configs import Config, configs
 from gharial.isa.configs import config as configuration
 from gharial.model.cache import cached, digest
+from gharial.model.ngram import settle_embedded
 from gharial.model.vocabulary import Vocabulary
 from gharial.program import Program
 from gharial.program.container import MAGIC
@@ -99,7 +100,8 @@ def open_model(
     """The verified program of a model.
 
     A checkpoint is compiled and kept in the user's cache folder under a digest of the checkpoint, the calibration
-    recordings, the configuration and the compiler's own code.
+    recordings, the configuration and the compiler's own code; an n-gram inside it is kept beside the program
+    (`gharial.model.ngram_of`).
 
     Args:
         model: a hardware checkpoint or a program; its content decides. None for the shipped demo model.
@@ -129,12 +131,10 @@ def open_model(
     with open_checkpoint(path) as file:
         source = hashlib.file_digest(file, "sha256").digest()
     key = digest(_dependencies(source, config, calibration))
-    return cached(
-        key,
-        source.hex(),
-        lambda: compile_model(path, config, calibration, progress),
-        note or (lambda _: None),
-    )
+    tell = note or (lambda _: None)
+    program = cached(key, source.hex(), lambda: compile_model(path, config, calibration, progress), tell)
+    settle_embedded(path, program, tell)
+    return program
 
 
 def _dependencies(source: bytes, config: Config | None, calibration: Path | None) -> Iterator[tuple[str, bytes]]:

@@ -32,7 +32,7 @@ _SANITY = MAGIC.ljust(56, b"\0") + struct.pack("<fffIIIQ", 0.0, 1.0, -0.5, 1, 0x
 _FIXED = struct.Struct("<B3xfIB3xI")
 _ARPA = b"\\data\\"
 _UNKNOWN = b"<unk>\0"
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _MAX_MULTIPLIER = 1000.0
 _DAMAGED = "copy the file again: it is damaged"
 

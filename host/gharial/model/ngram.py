@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The n-gram that came inside a checkpoint: a file beside the program, written once (docs/ngram.md)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from gharial.errors import BadInput, GharialError
+from gharial.ngram.checking import read_file
+from gharial.ngram.marking import append_mark
+from gharial.ngram.pieces import embedded_ngram
+from gharial.ngram.trailer import encode
+from gharial.program import Program
+
+SUFFIX = ".ngram"
+_PROGRAM = ".gprog"
+_CHUNK = 1 << 20
+
+
+def beside(program: str | os.PathLike[str]) -> Path:
+    """Name of the n-gram that belongs to a program file: M.ngram for M.gprog."""
+    path = Path(program)
+    return path.with_suffix(SUFFIX) if path.suffix == _PROGRAM else path.with_name(path.name + SUFFIX)
+
+
+def ngram_of(program: Program) -> Path | None:
+    """The n-gram file beside a program; None if there is none, or the program is in no file. It is not checked here."""
+    if program.path is None:
+        return None
+    path = beside(program.path)
+    return path if path.is_file() else None
+
+
+def write_embedded(
+    checkpoint: str | os.PathLike[str],
+    program: Program,
+    path: str | os.PathLike[str],
+    note: Callable[[str], object],
+) -> Path | None:
+    """Write the n-gram that a checkpoint carries beside its program, marked; nothing where it is there already.
+
+    Args:
+        checkpoint: the hardware checkpoint.
+        program: the program compiled from it.
+        path: file of the program.
+        note: called with a sentence about an n-gram that cannot be used, or a file that it replaces.
+
+    Returns:
+        The n-gram file, None if the checkpoint carries none that can be used.
+
+    Raises:
+        BadInput: the checkpoint cannot be read.
+        GharialError: the file cannot be written; what was there before still is.
+    """
+    binary = embedded_ngram(checkpoint)
+    if binary is None:
+        return None
+    target = beside(path)
+    sentencepiece = program.section("sentencepiece")
+    if _holds(target, binary, encode(sentencepiece)):
+        return target
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+            made = Path(folder, target.name)
+            made.write_bytes(binary)
+            append_mark(made, sentencepiece)
+            if target.exists():
+                note(f"{target} is replaced by the n-gram inside the checkpoint")
+            made.replace(target)
+    except BadInput as error:
+        note(f"the n-gram inside the checkpoint is left out: {error.what}")
+        return None
+    except OSError as error:
+        raise GharialError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def settle_embedded(checkpoint: str | os.PathLike[str], program: Program, note: Callable[[str], object]) -> None:
+    """See that the n-gram of a checkpoint that was compiled on the fly lies beside its cached program.
+
+    Args:
+        checkpoint: the hardware checkpoint.
+        program: its program, read from the cache or put there, or in memory alone.
+        note: called with a sentence about an n-gram that cannot be kept or used.
+    """
+    if program.path is None:
+        if embedded_ngram(checkpoint) is not None:
+            note("the n-gram inside the checkpoint is left out: compiled programs are not kept here")
+        return
+    if _marked_for(beside(program.path), program.section("sentencepiece")):
+        return  # an entry of the cache belongs to one checkpoint: it is this one's
+    try:
+        write_embedded(checkpoint, program, program.path, note)
+    except GharialError as error:
+        note(f"the n-gram inside the checkpoint is left out: {str(error).splitlines()[0]}")
+
+
+def _marked_for(path: Path, sentencepiece: bytes) -> bool:
+    try:
+        mark = read_file(path).mark if path.is_file() else None
+    except (BadInput, OSError):
+        return False
+    return mark is not None and mark.fits(sentencepiece)
+
+
+def _holds(path: Path, *parts: bytes) -> bool:
+    """Whether a file holds these parts and nothing else."""
+    try:
+        if not path.is_file() or path.stat().st_size != sum(map(len, parts)):
+            return False
+        with path.open("rb") as file:
+            for part in parts:
+                for at in range(0, len(part), _CHUNK):
+                    if file.read(len(part[at : at + _CHUNK])) != part[at : at + _CHUNK]:
+                        return False
+    except OSError:
+        return False
+    return True

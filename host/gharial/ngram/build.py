@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From text to a marked n-gram file: SentencePiece, then KenLM's lmplz and build_binary (docs/ngram.md)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from gharial.errors import BadInput, GharialError
+from gharial.files import write_atomically
+from gharial.ngram import corpus, tools
+from gharial.ngram.checking import NgramFile, read_file
+from gharial.ngram.cutting import Cutter
+from gharial.ngram.header import MAX_ORDER
+from gharial.ngram.inspect import known_share
+from gharial.ngram.marking import append_mark
+
+TYPES = ("probing", "trie")
+_SMALL = "--discount_fallback"
+_LINES = 1000  # cut at a time
+_CHUNK = 1 << 20
+_UNKNOWN_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an n-gram is built.
+
+    Attributes:
+        order: longest n-gram, 2 to 6.
+        type: KenLM's data structure: "probing" is the faster one, "trie" the smaller.
+        quantise: bits of a trie's probabilities and back-offs (2 to 25), None for full precision.
+        prune: for each order from 1 on the count up to which n-grams are left out; the last holds for the rest.
+        lowercase: whether the text is put into small letters.
+        memory: of lmplz for sorting, as it takes it ("1G", "50%").
+    """
+
+    order: int = 4
+    type: str = "probing"
+    quantise: int | None = None
+    prune: tuple[int, ...] = ()
+    lowercase: bool = False
+    memory: str = "1G"
+
+    def check(self) -> None:
+        """Raise BadInput for options that KenLM would refuse after the work."""
+        if not 2 <= self.order <= MAX_ORDER:
+            raise BadInput("the order is not supported", "--order", self.order, f"2 to {MAX_ORDER}")
+        if self.type not in TYPES:
+            raise BadInput("there is no such type", "--type", self.type, " or ".join(TYPES))
+        if self.quantise is not None and (self.type != "trie" or not 2 <= self.quantise <= 25):
+            raise BadInput("only a trie is quantised, in 2 to 25 bits", "--quantise", f"{self.quantise}, {self.type}")
+        falling = any(later < before for before, later in zip(self.prune, self.prune[1:], strict=False))
+        if len(self.prune) > self.order or falling or any(count < 0 for count in self.prune):
+            found = ",".join(map(str, self.prune))
+            raise BadInput("thresholds must not fall, one an order at most", "--prune", found, "0,0,1 say")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was made.
+
+    Attributes:
+        file: the n-gram file.
+        sentences: sentences that it was estimated from; 0 where an ARPA file was given.
+        pieces: pieces in them.
+        unknown: pieces left out because the SentencePiece model does not know them.
+        fallback: whether the discounts are fixed ones.
+    """
+
+    file: NgramFile
+    sentences: int
+    pieces: int
+    unknown: int
+    fallback: bool
+
+
+def build(
+    texts: Sequence[str | os.PathLike[str]],
+    sentencepiece: bytes,
+    output: str | os.PathLike[str],
+    options: Options,
+    *,
+    arpa: str | os.PathLike[str] | None = None,
+    read: corpus.Read = lambda _done, _total: None,
+    note: Callable[[str], object] = lambda _text: None,
+) -> Built:
+    """Build an n-gram file.
+
+    Args:
+        texts: text files, manifests and sets; or one ARPA file, which is only made a binary of.
+        sentencepiece: bytes of the model's SentencePiece `.model` file.
+        output: file to write.
+        options: how.
+        arpa: where to keep the n-gram as text, None for nowhere.
+        read: called with the bytes of text read, and those of all.
+        note: called with sentences about what is being done, and what was found.
+
+    Raises:
+        BadInput: options, texts or SentencePiece model cannot be used, or KenLM's programs are not there.
+        GharialError: one of them failed, or the output cannot be written. Nothing is left behind.
+    """
+    options.check()
+    lmplz, build_binary = (tools.find(tool) for tool in tools.TOOLS)
+    files = corpus.corpus_files(texts)
+    cutter = Cutter(sentencepiece, options.lowercase)
+    target = Path(output).resolve()
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".build", dir=target.parent) as folder:
+        work = Path(folder)
+        fallback = False
+        if corpus.is_arpa(files[0]):
+            _check_arpa(files, arpa)
+            text = files[0]
+        else:
+            text = work / "arpa"
+            fallback = _estimate(lmplz, lambda: _cut(files, cutter, read), text, options, note)
+            if not cutter.pieces:
+                raise BadInput("there is no text to build from", files[0], "no sentences", "text, or transcripts")
+        binary = work / "binary"
+        _make_binary(build_binary, text, binary, options)
+        append_mark(binary, sentencepiece)
+        found = read_file(binary)
+        _warn(cutter, found, note)
+        if arpa is not None:
+            write_atomically(arpa, _bytes_of(text))
+        binary.replace(target)
+    return Built(read_file(output), cutter.sentences, cutter.pieces, cutter.unknown, fallback)
+
+
+def _cut(files: Sequence[Path], cutter: Cutter, read: corpus.Read) -> Iterator[bytes]:
+    """Lines of pieces, joined into blocks."""
+    cutter.begin()
+    lines = corpus.sentences(files, read)
+    while some := list(islice(lines, _LINES)):
+        yield cutter.cut(some)
+
+
+def _estimate(
+    lmplz: Path,
+    blocks: Callable[[], Iterable[bytes]],
+    text: Path,
+    options: Options,
+    note: Callable[[str], object],
+) -> bool:
+    """Run lmplz, once more with fixed discounts where the text is too small for its own; whether that was so."""
+    command: list[str | Path] = [lmplz, "-o", str(options.order), "-S", options.memory, "-T", text.with_name("sort")]
+    command += ["--arpa", text, "--vocab_estimate", "100000"]
+    if options.prune:
+        command += ["--prune", *map(str, options.prune)]
+    code, output = _fed(command, blocks(), text.with_name("log"))
+    if code and _SMALL in output:
+        note(
+            "the text is small: n-grams are discounted by fixed amounts, for there are too few rare ones to tell from "
+            "(lmplz --discount_fallback)"
+        )
+        code, output = _fed([*command, _SMALL], blocks(), text.with_name("log"))
+        if not code:
+            return True
+    if code:
+        raise GharialError(f"lmplz failed (exit {code}): {tools.why(output)}")
+    return False
+
+
+def _fed(command: Sequence[str | Path], blocks: Iterable[bytes], log: Path) -> tuple[int, str]:
+    """Exit code and error output of a program that is given the blocks on its standard input."""
+    with log.open("wb") as output:
+        child = tools.start(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output)
+        with tools.ended(child):
+            pipe = child.stdin
+            assert pipe is not None
+            with suppress(BrokenPipeError):  # it has ended; its exit code says why
+                for block in blocks:
+                    pipe.write(block)
+            with suppress(BrokenPipeError):
+                pipe.close()
+            code = child.wait()
+    return code, log.read_text(errors="replace")
+
+
+def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options) -> None:
+    command: list[str | Path] = [build_binary, "-T", binary.with_name("sort"), "-S", options.memory]
+    if options.quantise is not None:
+        command += ["-q", str(options.quantise)]
+    code, output = _fed([*command, options.type, text, binary], (), binary.with_name("log"))
+    if code or not binary.exists():
+        raise GharialError(f"build_binary failed (exit {code}): {tools.why(output)}")
+
+
+def _check_arpa(files: Sequence[Path], arpa: object) -> None:
+    if len(files) > 1:
+        raise BadInput("an ARPA file is built from by itself", files[0], f"{len(files)} files", "one")
+    if arpa is not None:
+        raise BadInput("an ARPA file was given, so none is written", "--arpa", arpa, remedy="leave it out")
+
+
+def _warn(cutter: Cutter, file: NgramFile, note: Callable[[str], object]) -> None:
+    if cutter.unknown > _UNKNOWN_SHARE * (cutter.pieces + cutter.unknown):
+        share = 100 * cutter.unknown / (cutter.pieces + cutter.unknown)
+        note(
+            f"{share:.1f} % of the text's pieces are not known to the SentencePiece model, and were left out: is it "
+            "written as the model's transcripts are? (--lowercase)"
+        )
+    share_of_words = known_share(file, cutter.texts)
+    if share_of_words is not None and share_of_words[0] < share_of_words[1]:
+        known, words = share_of_words
+        note(f"{words - known:,} of the n-gram's {words:,} words are no pieces of the SentencePiece model")
+
+
+def _bytes_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            yield data

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KenLM's programs: where they are, and how they are built from KenLM's own source package."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from gharial.errors import BadInput, GharialError
+from gharial.files import open_regular
+
+VERSION = "0.3.0"
+SHA256 = "c4628bb9fb63c8a6f9240035b8b037385cfc404cb72e933cf48878291edac1e8"
+ARCHIVE = f"kenlm-{VERSION}.tar.gz"
+"""KenLM's source package on PyPI."""
+
+TOOLS = ("lmplz", "build_binary")
+FOLDER = "GHARIAL_KENLM"
+"""Environment variable with the folder that the programs are in."""
+
+NEEDED = (
+    "apt-get install cmake g++ libboost-program-options-dev libboost-system-dev libboost-thread-dev libboost-test-dev "
+    "zlib1g-dev"
+)
+_BUILD = f"build them once: gharial ngram build --build-tools; or put them on PATH; or set {FOLDER} to their folder"
+Output = int | IO[bytes]
+"""Where a program's output goes, as subprocess has it."""
+
+_LAST = 4096  # bytes of a program's output that are looked at for what went wrong
+
+
+def find(tool: str) -> Path:
+    """A program of KenLM: in the folder that GHARIAL_KENLM names, on PATH, or in the user's cache.
+
+    Raises:
+        BadInput: it is nowhere; says how to come by it.
+    """
+    named = os.environ.get(FOLDER)
+    if named:
+        for folder in (Path(named), Path(named) / "bin"):
+            if os.access(folder / tool, os.X_OK):
+                return folder / tool
+        raise BadInput(f"KenLM's {tool} is not there", FOLDER, named, f"the folder of {' and '.join(TOOLS)}")
+    found = shutil.which(tool)
+    if found is not None:
+        return Path(found)
+    own = built_folder()
+    if own is not None and os.access(own / tool, os.X_OK):
+        return own / tool
+    raise BadInput(f"KenLM's {tool} is needed", None, "none", f"the program, from KenLM {VERSION} or like it", _BUILD)
+
+
+def built_folder() -> Path | None:
+    """Where `build_tools` puts the programs: the user's cache; None without a home folder."""
+    from gharial.model.cache import cache_folder
+
+    programs = cache_folder()
+    return None if programs is None else programs.parent / f"kenlm-{VERSION}"
+
+
+def build_tools(source: str | os.PathLike[str] | None, note: Callable[[str], object]) -> Path:
+    """Build KenLM's programs into the user's cache.
+
+    Args:
+        source: KenLM's source package of the pinned version; None to fetch it with pip.
+        note: called with what is being done.
+
+    Returns:
+        Their folder.
+
+    Raises:
+        BadInput: cmake, a compiler or Boost is missing, or the package is not the pinned one.
+        GharialError: fetching or building failed.
+    """
+    target = built_folder()
+    if target is None:
+        raise BadInput("there is no folder to put KenLM's programs in", None, "no home folder", "XDG_CACHE_HOME is set")
+    for program in ("cmake", os.environ.get("CXX") or "c++"):
+        if shutil.which(program.split()[0]) is None:
+            raise BadInput("KenLM's programs cannot be built", None, f"no {program}", "cmake, g++ and Boost", NEEDED)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".kenlm-", dir=target.parent) as folder:
+        work = Path(folder)
+        archive = Path(source) if source is not None else _fetched(work, note)
+        _unpack(archive, work)
+        note(f"building KenLM {VERSION}, which takes two minutes or so")
+        build = work / "build"
+        configure = ["cmake", "-S", str(work / f"kenlm-{VERSION}"), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release"]
+        _run([*configure, "-DKENLM_MAX_ORDER=6", "-DBUILD_SHARED_LIBS=OFF"], work, "configuring KenLM")
+        processes = str(os.cpu_count() or 1)
+        _run(["cmake", "--build", str(build), "--parallel", processes, "--target", *TOOLS], work, "building KenLM")
+        for tool in TOOLS:
+            # A help text ends with its own exit code; what counts is that the program runs.
+            if subprocess.run([build / "bin" / tool, "-h"], capture_output=True, check=False).returncode < 0:
+                raise GharialError(f"building KenLM: {tool} does not run on this machine")
+        old = work / "old"
+        if target.exists():
+            target.rename(old)
+        (build / "bin").rename(target)
+    return target
+
+
+def _fetched(folder: Path, note: Callable[[str], object]) -> Path:
+    """The source package, from the package index that pip is set up for."""
+    note(f"fetching {ARCHIVE}")
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"kenlm=={VERSION} --hash=sha256:{SHA256}\n")
+    command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", "download", "--no-deps"]
+    command += ["--no-binary", "kenlm", "--require-hashes", "--dest", str(folder), "-r", str(wanted)]
+    if importlib.util.find_spec("setuptools") is not None:
+        command.append("--no-build-isolation")  # pip asks the package for its name: no environment just for that
+    try:
+        _run(command, folder, f"fetching {ARCHIVE}")
+    except GharialError as error:
+        raise GharialError(f"{error}\nfetch it by other means and name it: --source {ARCHIVE}") from None
+    return folder / ARCHIVE
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    with open_regular(archive, ARCHIVE) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != SHA256:
+            raise BadInput("this is not the source package that is wanted", archive, f"sha256 {found}", SHA256)
+        file.seek(0)
+        with tarfile.open(fileobj=file, mode="r:gz") as packed:
+            packed.extractall(folder, filter="data")
+
+
+def _run(command: Sequence[str], folder: Path, what: str) -> None:
+    log = folder / "log.txt"
+    with log.open("wb") as output:
+        child = start(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        with ended(child):
+            code = child.wait()
+    if code:
+        text = log.read_text(errors="replace")
+        if "Could NOT find Boost" in text or "BoostConfig.cmake" in text:
+            raise BadInput("KenLM's programs cannot be built", None, "no Boost", "its headers and libraries", NEEDED)
+        raise GharialError(f"{what} failed (exit {code}): {why(text)}")
+
+
+def start(command: Sequence[str | Path], stdin: int, stdout: Output, stderr: Output) -> subprocess.Popen[bytes]:
+    """A program in a process group of its own, so that it can be ended with its children."""
+    return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
+
+
+class ended:  # noqa: N801 - reads as what it does: with ended(child)
+    """Ends a child and its children where the block is left by an exception."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait()
+
+
+def why(output: str) -> str:
+    """What a program's output says about its failure: the line that names an error, or the last one."""
+    lines = [line.strip() for line in output[-_LAST:].splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        # KenLM: a line with the place in its source, and what is wrong in the next one.
+        if " threw " in line and number + 1 < len(lines):
+            return lines[number + 1][:300]
+    telling = (line for line in lines if "error" in line.lower())
+    return next(telling, lines[-1] if lines else "no output")[:300]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""N-grams that come inside checkpoints: written beside the program once, marked, and found there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoint_files import DEMO, saved
+from command import Run
+from ngram_files import OTHER, binary, demo_pieces
+from recordings import FILES
+
+from gharial.model import ngram_of, open_model
+from gharial.model.ngram import beside
+from gharial.ngram import append_mark, check_file
+from gharial.program import Program
+
+PIECES = demo_pieces()
+
+
+def with_ngram(folder: Path, data: bytes | None, scale: float | None = 0.05) -> Path:
+    def change(checkpoint: dict[str, Any]) -> None:
+        checkpoint["ngram"] = {"binary": data, "scale_factor": scale}
+
+    return saved(folder, change)
+
+
+@pytest.fixture
+def calibration(tmp_path: Path) -> Path:
+    """One short recording: what the ranges are does not matter here."""
+    folder = tmp_path / "calibration"
+    folder.mkdir()
+    (folder / FILES[0].name).write_bytes(FILES[0].read_bytes())
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "gharial" / "programs"
+
+
+def test_names() -> None:
+    assert beside("a/m.gprog") == Path("a/m.ngram")
+    assert beside("a/m.v1.bin") == Path("a/m.v1.bin.ngram")
+
+
+def test_compile_writes_it_once(tmp_path: Path, calibration: Path, cli: Run) -> None:
+    checkpoint = with_ngram(tmp_path, binary().read_bytes())
+    words = ("compile", checkpoint, "-o", tmp_path / "m.gprog", "--calibrate", calibration)
+    outcome = cli(*words)
+    ngram = tmp_path / "m.ngram"
+    assert outcome.code == 0 and str(ngram) in outcome.out
+    file = check_file(ngram, PIECES)
+    assert file.mark is not None
+    assert ngram.read_bytes()[: file.header.end] == binary().read_bytes()
+    program = Program.read(tmp_path / "m.gprog")
+    assert ngram_of(program) == ngram
+    assert program.manifest["decoding"]["ngram_scale"] == 0.05
+    assert b"ngram.binary" not in (tmp_path / "m.gprog").read_bytes() and str(tmp_path) not in str(program.manifest)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration", "changed.hw.pt", "m.gprog", "m.ngram"]
+
+    before = ngram.stat()
+    assert cli(*words).code == 0
+    assert ngram.stat() == before, "it was written again"
+    ngram.write_bytes(b"a file of the user's")
+    outcome = cli(*words)
+    assert outcome.code == 0 and "is replaced" in outcome.err
+    check_file(ngram, PIECES)
+
+
+def test_none_or_a_bad_one(tmp_path: Path, calibration: Path, cli: Run) -> None:
+    other = tmp_path / "other.binary"
+    other.write_bytes(binary().read_bytes())
+    append_mark(other, OTHER)
+    for data, told in (
+        (None, ""),
+        (b"no n-gram at all", "left out: this is no n-gram file"),
+        (binary().read_bytes()[:700], "left out: the file is truncated"),
+        (other.read_bytes(), "left out: the file is marked for another"),
+    ):
+        checkpoint = with_ngram(tmp_path, data)
+        outcome = cli("compile", checkpoint, "-o", tmp_path / "m.gprog", "--calibrate", calibration, "--json")
+        assert outcome.code == 0 and told in outcome.err
+        assert '"ngram": null' in outcome.out
+        assert not (tmp_path / "m.ngram").exists() and ngram_of(Program.read(tmp_path / "m.gprog")) is None
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_compiled_on_the_fly(tmp_path: Path, calibration: Path, own_cache: Path) -> None:
+    checkpoint = with_ngram(tmp_path, binary().read_bytes())
+    notes: list[str] = []
+    program = open_model(checkpoint, calibration=calibration, note=notes.append)
+    ngram = ngram_of(program)
+    assert ngram is not None and ngram.parent == own_cache and notes == []
+    before = ngram.stat()
+    again = open_model(checkpoint, calibration=calibration, note=notes.append)
+    assert ngram_of(again) == ngram and ngram.stat() == before and notes == []
+    # Lost or damaged it is made again, from the checkpoint.
+    for damage in (lambda: ngram.unlink(), lambda: ngram.write_bytes(b"gone")):
+        damage()
+        assert ngram_of(open_model(checkpoint, calibration=calibration)) == ngram
+        check_file(ngram, PIECES)
+
+
+def test_without_a_cache(tmp_path: Path, calibration: Path, own_cache: Path) -> None:
+    checkpoint = with_ngram(tmp_path, binary().read_bytes())
+    own_cache.parent.mkdir(parents=True)
+    own_cache.write_bytes(b"a file where the folder should be")
+    notes: list[str] = []
+    assert ngram_of(open_model(checkpoint, calibration=calibration, note=notes.append)) is None
+    assert any("n-gram inside the checkpoint is left out" in note for note in notes)
+    assert open_model(DEMO, calibration=calibration).path is None
