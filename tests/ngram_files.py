@@ -40,3 +40,9 @@ def copy(folder: Path, kind: str = "probing", name: str = "words.binary") -> Pat
 def demo_pieces() -> bytes:
     """The SentencePiece model of the demo model, over whose pieces the files are."""
     return load_hardware(demo_model()).sentencepiece
+
+
+def written(path: Path) -> tuple[int, int]:
+    """Which file it is and when it was written: differs after any writing."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns

@@ -21,9 +21,10 @@ from gharial.devices.open import list_devices
 from gharial.isa.configs import configs
 
 COMMANDS = ("transcribe", "compile", "inspect", "trace", "trace diff", "bench", "bench wer", "devices")
+NGRAM_COMMANDS = ("ngram", "ngram append", "ngram check", "ngram info", "ngram build")
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *NGRAM_COMMANDS])
 def test_help_has_examples(cli: Run, command: str) -> None:
     outcome = cli(*command.split(), "--help")
     assert outcome.code == 0
@@ -74,7 +75,7 @@ def test_wrong_usage_is_two_lines(cli: Run, words: list[str]) -> None:
     assert "--help" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["serve"], ["ngram", "build"], ["bench", "server"]])
+@pytest.mark.parametrize("words", [["serve"], ["ngram", "sweep"], ["bench", "server"]])
 def test_what_is_not_there_yet_says_so(cli: Run, words: list[str]) -> None:
     cli(*words).refused("is not part of this version yet")
 

@@ -86,16 +86,16 @@ def settle_embedded(checkpoint: str | os.PathLike[str], program: Program, note: 
         program: its program, read from the cache or put there, or in memory alone.
         note: called with a sentence about an n-gram that cannot be kept or used.
     """
-    if program.path is None:
-        if embedded_ngram(checkpoint) is not None:
-            note("the n-gram inside the checkpoint is left out: compiled programs are not kept here")
-        return
-    if _marked_for(beside(program.path), program.section("sentencepiece")):
-        return  # an entry of the cache belongs to one checkpoint: it is this one's
+    left_out = "the n-gram inside the checkpoint is left out"
     try:
-        write_embedded(checkpoint, program, program.path, note)
-    except GharialError as error:
-        note(f"the n-gram inside the checkpoint is left out: {str(error).splitlines()[0]}")
+        if program.path is None:
+            if embedded_ngram(checkpoint) is not None:
+                note(f"{left_out}: compiled programs are not kept here")
+        elif not _marked_for(beside(program.path), program.section("sentencepiece")):
+            # Else it is this checkpoint's: an entry of the cache belongs to one.
+            write_embedded(checkpoint, program, program.path, note)
+    except GharialError as error:  # the program is there and good
+        note(f"{left_out}: {str(error).splitlines()[0]}")
 
 
 def _marked_for(path: Path, sentencepiece: bytes) -> bool:
