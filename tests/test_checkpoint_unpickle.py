@@ -86,6 +86,16 @@ def test_names_outside_the_list(module: str, name: str) -> None:
             assert "torch.load" in (error.remedy or "")
 
 
+def test_enumeration_of_training_checkpoints() -> None:
+    """CAIMAN-ASR 1.13 and later keep one in `tokenizer_kw`: its value is taken, and nothing else can be done."""
+    name = stack_global("caiman_asr_train.data.unk_handling", "UnkHandling")
+    assert read(PROTO5 + name + text("FAIL") + b"\x85R" + STOP) == "FAIL"
+    for call in (b")R", integer(1) + b"\x85R", group(text("a"), text("b")) + b"R"):
+        refused(PROTO5 + name + call + STOP, "calls caiman_asr_train.data.unk_handling.UnkHandling", "one text")
+    refused(PROTO5 + name + STOP, "leaves a class")
+    refused(PROTO5 + stack_global("caiman_asr_train.data", "UnkHandling") + STOP, CODE)
+
+
 class Evil:
     """Makes a file when a careless reader unpickles it."""
 
