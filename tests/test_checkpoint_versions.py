@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import shutil
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -170,6 +172,18 @@ def test_memory_is_bounded_by_the_file(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert found.dims == dims
     assert peak < 1.5 * size
+
+
+def test_bench_of_memory(
+    load_script: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = load_script("scripts/bench_checkpoints.py")
+    monkeypatch.setitem(bench.SHAPES, "base", ModelDims(240, 160, 1, 1, 2, 64, 1, 64, 64))
+    # Of so small a file the interpreter's own growth is many times the size.
+    for bound, code in ((1000.0, 0), (0.0, 1)):
+        monkeypatch.setattr(bench, "BOUND", bound)
+        assert bench.main(["base"]) == code
+        assert capsys.readouterr().out.splitlines()[1].startswith("base ")
 
 
 # Through a whole transcription

@@ -13,7 +13,8 @@ import ngram_files
 import numpy as np
 import pytest
 import torch
-from checkpoint_variants import normalised
+from checkpoint_files import demo
+from checkpoint_variants import SPEC, normalised, with_symbols
 from command import Run
 from training_files import Training, training
 
@@ -166,7 +167,6 @@ def test_streaming_normalisation_of_old_models(cli: Run, tmp_path: Path) -> None
     assert exported(cli, training(tmp_path, change), "--melalpha", "0.001").melalpha == 0.001
 
 
-SPEC = {"valid_prefix": "^(?:<pnc>|<nopnc>)(?:<lang_en>|<lang_fr>)$", "default_prefix": "<pnc><lang_en>"}
 NONE = {"valid_prefix": "^$", "default_prefix": None}
 
 
@@ -181,10 +181,14 @@ NONE = {"valid_prefix": "^$", "default_prefix": None}
         ({}, {"prefix_spec": NONE}, (), NONE),
         ({}, {}, ("--valid-prefix", "^$"), NONE),
         ({}, {}, ("--valid_prefix", "^$", "--default_prefix", ""), {"valid_prefix": "^$", "default_prefix": ""}),
+        ({"prefix_spec": SPEC}, {}, (), SPEC),
+        ({}, {"prefix_spec": {"valid_prefix": ".*"}}, (), {"valid_prefix": ".*", "default_prefix": None}),
     ],
 )
 def test_prefixes(cli: Run, tmp_path: Path, checkpoint: Tree, config: Tree, options: Any, expected: Any) -> None:
-    run = training(tmp_path, lambda tree: tree | checkpoint, lambda tree: tree | config)
+    model = demo()
+    model["sentpiece_model"] = with_symbols(model["sentpiece_model"], SPEC["valid_prefix"])
+    run = training(tmp_path, lambda tree: tree | checkpoint, lambda tree: tree | config, model)
     spec = exported(cli, run, *options).prefix_spec
     assert torch.load(run.folder / "out.hw.pt", weights_only=True).get("prefix_spec") == expected
     if expected is None:
@@ -192,6 +196,14 @@ def test_prefixes(cli: Run, tmp_path: Path, checkpoint: Tree, config: Tree, opti
     else:
         assert spec is not None
         assert (spec.pattern, spec.default) == (expected["valid_prefix"], expected["default_prefix"])
+
+
+def test_prefixes_in_a_layout_that_is_not_known(cli: Run, tmp_path: Path) -> None:
+    run = training(tmp_path, lambda tree: tree | {"raw_prefix_token_map": {"pnc": {"yes": "<pnc>"}}})
+    outcome = cli(*run.words(tmp_path / "out"))
+    assert (outcome.code, load_hardware(tmp_path / "out").prefix_spec) == (0, None)
+    assert "raw_prefix_token_map" in outcome.err and "--valid-prefix" in outcome.err
+    assert "raw_prefix" not in cli(*run.words(tmp_path / "out", "--valid-prefix", "^$")).err
 
 
 def test_hard_activations_are_kept(cli: Run, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 from checkpoint_files import demo
+from checkpoint_variants import SPEC, with_symbols
 from command import Run
 from training_files import Training, training
 
@@ -203,19 +204,22 @@ def test_only_the_binary_ngram_is_exported(cli: Run, tmp_path: Path) -> None:
 
 
 def test_options_that_contradict(cli: Run, tmp_path: Path) -> None:
-    spec = {"valid_prefix": "^(?:<a>|<b>)$", "default_prefix": "<a>"}
-    run = training(tmp_path, setting("prefix_spec", to=spec))
+    spec = SPEC
+    model = demo()
+    model["sentpiece_model"] = with_symbols(model["sentpiece_model"], SPEC["valid_prefix"])
+    run = training(tmp_path, setting("prefix_spec", to=spec), source=model)
     file = tmp_path / "ngrams/ngram.binary"
     refused(cli, run, "--skip-ngram", "both left out and given", more=("--skip-ngram", "--override-ngram-path", file))
-    refused(cli, run, "prefixes contradict --valid-prefix", "<a>", more=("--valid-prefix", "^<c>$"))
-    refused(cli, run, "--default-prefix", "without the prefixes", more=("--default-prefix", "<a>"))
+    refused(cli, run, "prefixes contradict --valid-prefix", "<lang_en>", more=("--valid-prefix", "^<pnc>$"))
+    refused(cli, run, "--default-prefix", "without the prefixes", more=("--default-prefix", "<pnc>"))
+    refused(cli, run, "--valid-prefix", "not made of", "<other>", "<pnc>", more=("--valid-prefix", "^<pnc>(<other>)?$"))
     refused(cli, run, "--melalpha", "contradicts the checkpoint", more=("--melalpha", "0.001"))
     refused(cli, run, "--melalpha", "no rate", more=("--melalpha", "1"))
     refused(cli, run, "--melalpha", "no rate", more=("--melalpha", "nan"))
     other = tmp_path / "other"
     other.mkdir()
     contradicted = training(
-        other, setting("prefix_spec", to=spec), setting("prefix_spec", to=spec | {"default_prefix": None})
+        other, setting("prefix_spec", to=spec), setting("prefix_spec", to=spec | {"default_prefix": None}), model
     )
     refused(cli, contradicted, "CONFIG.yaml: prefix_spec", "contradict", "TRAIN.pt")
 

@@ -100,7 +100,12 @@ def export_checkpoint(
     if ngram_path is not None:
         check_file(ngram_path, model, notes.append)
     means, variances = mel_statistics(trained, settings, _name(melmeans), _name(melvars))
-    prefixes = prefix_spec(trained, settings, valid_prefix, default_prefix)
+    prefixes = prefix_spec(trained, settings, model, valid_prefix, default_prefix)
+    if prefixes is None and trained.prefix_map:
+        notes.append(
+            f"{trained.path}: raw_prefix_token_map is there, but how it states the prefixes is not known here: "
+            "give them with --valid-prefix and --default-prefix"
+        )
     tree: dict[str, Any] = {
         "state_dict": OrderedDict(trained.state),
         "epoch": trained.epoch,

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gharial.checkpoint.prefix_spec import parse_prefix_spec
+from gharial.checkpoint.prefix_spec import PrefixSpec, parse_prefix_spec
+from gharial.checkpoint.prefixes import Prefixes
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
 from gharial.export.configuration import TrainingConfig
@@ -23,12 +24,24 @@ from gharial.export.training import TrainingCheckpoint
 
 
 def prefix_spec(
-    checkpoint: TrainingCheckpoint, config: TrainingConfig, valid_prefix: str | None, default_prefix: str | None
+    checkpoint: TrainingCheckpoint,
+    config: TrainingConfig,
+    sentencepiece: bytes,
+    valid_prefix: str | None,
+    default_prefix: str | None,
 ) -> dict[str, str | None] | None:
     """`{valid_prefix, default_prefix}`, or None where the prefixes are unknown.
 
+    Args:
+        checkpoint: the training checkpoint.
+        config: the configuration.
+        sentencepiece: the tokeniser's model, whose user-defined symbols prefixes are made of.
+        valid_prefix: what the option says.
+        default_prefix: the same.
+
     Raises:
-        BadInput: a statement that is none, or two that differ; a default without prefixes, or not among them.
+        BadInput: a statement that is none, or two that differ; a default without prefixes, or not among them; a prefix
+            that is not made of the model's symbols.
     """
     if valid_prefix is None and default_prefix is not None:
         raise BadInput(
@@ -57,8 +70,18 @@ def prefix_spec(
                 _told(found[1]),
                 "give the checkpoint, the configuration and the options of one training",
             )
-        found = found or (where, spec)
+        if found is None:
+            found = where, spec
+            _check_symbols(parsed, sentencepiece, where)
     return None if found is None else found[1]
+
+
+def _check_symbols(spec: PrefixSpec, sentencepiece: bytes, where: str) -> None:
+    prefixes = Prefixes(spec, sentencepiece, where)
+    for prefix in spec.prefixes or ():
+        prefixes.tokens(prefix)
+    if spec.default is not None:
+        prefixes.tokens(spec.default)
 
 
 def _told(spec: dict[str, Any]) -> str:

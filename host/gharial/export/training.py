@@ -49,6 +49,7 @@ class TrainingCheckpoint:
         labels: characters of the tokeniser that it was trained with, None where not stated.
         sentencepiece_path: where the model lay in training: for comparison only, None where not stated.
         prefix_spec: the training's prefixes as the file states them, or None.
+        prefix_map: a `raw_prefix_token_map` is there, which is not read: its layout is not public.
     """
 
     path: str
@@ -65,6 +66,7 @@ class TrainingCheckpoint:
     labels: tuple[str, ...] | None
     sentencepiece_path: str | None
     prefix_spec: Any
+    prefix_map: bool
 
 
 def read_training(path: str | os.PathLike[str]) -> TrainingCheckpoint:
@@ -122,6 +124,7 @@ class _Reader:
             labels=_labels(rest.get("tokenizer_kw")),
             sentencepiece_path=tokenizer.maybe_text("sentpiece_model"),
             prefix_spec=self._prefix_spec(rest),
+            prefix_map=rest.get("raw_prefix_token_map") is not None,
         )
 
     def _check_kind(self, tree: Any) -> None:
