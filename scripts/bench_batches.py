@@ -35,9 +35,10 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def commit() -> str:
-    """The checkout's commit, with a mark if files have changed since."""
+    """The checkout's commit, with a mark if files other than measurements have changed since."""
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=ROOT, capture_output=True, text=True)
+    status = ["git", "status", "--porcelain", "-uno", "--", ".", ":!docs/measured"]
+    changed = subprocess.run(status, cwd=ROOT, capture_output=True, text=True)
     return found.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
 
 
