@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 from command import environment
-from ngram_files import ARPA, COUNTS, KINDS, binary, copy
+from ngram_files import ARPA, COUNTS, HIGH_BITS, KINDS, binary, copy
 
 from gharial.errors import BadInput
 from gharial.ngram import read_file
@@ -20,8 +20,6 @@ from gharial.ngram.header import MAX_COUNT
 
 HEADER = 88
 """Bytes of magic and test values; then order (1), multiplier (4), kind (4), vocabulary (1), version (4), counts."""
-
-PROBING = ("probing", "rest")
 
 
 def changed(folder: Path, kind: str, at: int, value: bytes) -> Path:
@@ -120,6 +118,22 @@ def test_trie_pointers(tmp_path: Path) -> None:
     last = first + 16 * COUNTS[0]
     refused(changed(tmp_path, "trie", last, struct.pack("<Q", 1 << 63)), "unigrams")
     refused(changed(tmp_path, "trie", 136, struct.pack("<Q", COUNTS[0])), "words")
+    # Of bigrams: 5 bits of the word, 63 of the values, 6 of the pointer, of which the first is now 63.
+    at = 136 + 8 + 8 * COUNTS[0] + 16 * (COUNTS[0] + 2) + 8
+    refused(changed(tmp_path, "trie", at, b"\xff\xff"), "2-grams")
+
+
+def test_high_bits_of_a_tries_pointers(tmp_path: Path) -> None:
+    """Kept apart in a list that must begin with 0 and rise, so that the pointers do."""
+    header = read_file(binary(HIGH_BITS)).header
+    assert (header.counts, header.kind) == ((42, 348, 1304, 4108), "quantised trie with compressed pointers")
+    at = 1528  # the first list, of 11 numbers
+    good = struct.unpack_from("<11Q", binary(HIGH_BITS).read_bytes(), at)
+    assert good[0] == 0 and list(good) == sorted(good) and good[-1] < 348
+    for value, index in ((1, 0), (1 << 40, 5), (0, 10)):
+        refused(changed(tmp_path, HIGH_BITS, at + 8 * index, struct.pack("<Q", value)), "2-grams", "high bits")
+    for value in (good[4], good[6]):  # the list still rises, the pointers no longer do
+        refused(changed(tmp_path, HIGH_BITS, at + 8 * 5, struct.pack("<Q", value)), "2-grams", "pointers out of order")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -166,16 +180,15 @@ print(json.dumps(loaded))
 
 
 def test_damaged_files_do_not_take_the_process_along(tmp_path: Path, seed: int) -> None:
-    """Bits flipped anywhere in hash tables, and in a trie up to the end of its unigrams; in a process of its own."""
+    """Bits flipped anywhere, in files of every kind; what is let through is scored with, in a process of its own."""
     pytest.importorskip("kenlm", reason="needs the package kenlm: pip install gharial[ngram]")
     random = Random(seed)
-    for kind in KINDS:
+    for kind in (*KINDS, HIGH_BITS):
         data = binary(kind).read_bytes()
-        reach = len(data) if kind in PROBING else read_unigrams_end(kind)
         for index in range(60):
             damaged = bytearray(data)
             # Half of them where the header and the vocabulary are.
-            at = random.randrange(min(reach, 200) if index % 2 else reach)
+            at = random.randrange(200 if index % 2 else len(data))
             damaged[at] ^= 1 << random.randrange(8)
             (tmp_path / f"{kind}-{index:02}-{at}").write_bytes(damaged)
     done = subprocess.run(
@@ -188,12 +201,3 @@ def test_damaged_files_do_not_take_the_process_along(tmp_path: Path, seed: int) 
     )
     assert done.returncode == 0, (done.stdout[-200:], done.stderr)
     assert json.loads(done.stdout.splitlines()[-1]) > 0, "no file was let through: nothing was tested"
-
-
-def read_unigrams_end(kind: str) -> int:
-    """Where a trie's unigrams end."""
-    quantised = read_file(binary(kind)).header.quantised
-    bins = 0
-    if quantised is not None:
-        bins = 4 * (2 * (1 << quantised.prob_bits) + (1 << quantised.backoff_bits)) + 8
-    return 136 + 8 + 8 * COUNTS[0] + bins + 16 * (COUNTS[0] + 2)

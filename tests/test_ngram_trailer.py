@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import struct
+import subprocess
+import sys
 import warnings
 import zlib
 from pathlib import Path
 
 import pytest
+from command import environment
 from ngram_files import OTHER, binary, copy, demo_pieces, written
 
 from gharial.errors import BadInput, GharialError
@@ -161,6 +165,21 @@ def test_nothing_is_lost_where_writing_fails(tmp_path: Path, monkeypatch: pytest
         append_mark(path, PIECES)
     assert path.read_bytes() == plain
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_killed_half_way(tmp_path: Path) -> None:
+    """The file is as it was; the unfinished new one beside it has another name."""
+    path = copy(tmp_path)
+    code = f"""
+import os, signal
+from gharial.ngram import append_mark
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+append_mark({str(path)!r}, b"pieces")
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert path.read_bytes() == binary().read_bytes()
+    assert append_mark(path, PIECES)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def _warn(cutter: Cutter, file: NgramFile, note: Callable[[str], object]) -> Non
         share = 100 * cutter.unknown / (cutter.pieces + cutter.unknown)
         note(
             f"{share:.1f} % of the text's pieces are not known to the SentencePiece model, and were left out: is it "
-            "written as the model's transcripts are? (--lowercase)"
+            "written as the model's transcripts are?"
         )
     share_of_words = known_share(file, cutter.texts)
     if share_of_words is not None and share_of_words[0] < share_of_words[1]:

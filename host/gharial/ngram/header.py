@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """KenLM's binary format from outside: the header, the sizes that follow from it, and whether a file agrees with them.
 
-KenLM maps a file and follows what is in it, so a damaged one can take the process with it. What is read here keeps
-that from happening (docs/ngram.md, "What is trusted"). Format 5, little-endian, 64 bits. Source: KenLM's own reader
-(lm/binary_format.cc, search_hashed.hh, search_trie.hh, vocab.cc), release 0.3.0.
+KenLM maps a file and follows what is in it, so a damaged one can take the process with it. What is looked at here
+keeps that from happening (docs/ngram.md, "What is trusted"). Format 5, little-endian, 64 bits. Source: KenLM's own
+reader (lm/binary_format.cc, search_hashed.hh, search_trie.hh, vocab.cc), release 0.3.0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from gharial.errors import BadInput
 from gharial.files import LFS_POINTER
-from gharial.ngram.tables import Layout, Quantised, layout
+from gharial.ngram.tables import Layout, Packed, Quantised, layout
 
 MAX_ORDER = 6
 """Of KenLM's packages as they are built by default."""
@@ -33,6 +33,7 @@ _FIXED = struct.Struct("<B3xfIB3xI")
 _ARPA = b"\\data\\"
 _UNKNOWN = b"<unk>\0"
 _CHUNK = 1 << 16
+_POINTERS = 1 << 16  # looked at together
 _MAX_MULTIPLIER = 1000.0
 _DAMAGED = "copy the file again: it is damaged"
 
@@ -173,19 +174,52 @@ class _Reader:
         return int(words)
 
     def _check_trie(self, start: int, tables: Layout, counts: tuple[int, ...]) -> int:
-        """Number of words; the unigrams' pointers are seen to."""
+        """Number of words; all pointers are seen to."""
         (known,) = struct.unpack("<Q", self._read(start, 8))
         if known >= counts[0]:
             raise self._bad("the header is damaged", f"{known + 1} words", f"up to {counts[0]}")
         (table,) = tables.tables
-        last = 0
-        for chunk in self._entries(start + table.at, table.entries, table.dtype):
-            following = chunk["next"]
-            rising = bool((following[1:] >= following[:-1]).all()) and int(following[0]) >= last
-            last = int(following[-1])
-            if not rising or last > counts[1]:
-                raise self._bad("the table of unigrams is damaged", "pointers out of order")
+        unigrams = self._entries(start + table.at, table.entries, table.dtype)
+        self._check_rising((chunk["next"] for chunk in unigrams), counts[1], table.name)
+        for packed in tables.pointers:
+            self._check_rising(self._pointers(start, packed), packed.most, packed.name)
         return int(known) + 1
+
+    def _check_rising(self, pieces: Iterator[np.ndarray], most: int, name: str) -> None:
+        """That pointers never fall and stay within the next table: what KenLM's search needs to stay inside it."""
+        last = 0
+        for values in pieces:
+            rising = bool((values[1:] >= values[:-1]).all()) and int(values[0]) >= last
+            last = int(values[-1])
+            if not rising or last > most:
+                raise self._bad(f"the table of {name} is damaged", "pointers out of order")
+
+    def _pointers(self, start: int, packed: Packed) -> Iterator[np.ndarray]:
+        """A trie's pointers of one order, piece by piece, uint64."""
+        places = self._high_bits(start, packed)
+        for first in range(0, packed.entries, _POINTERS):
+            count = min(_POINTERS, packed.entries - first)
+            bit = packed.first + packed.stride * first
+            begin = bit // 8
+            bits = (bit - 8 * begin) + packed.stride * np.arange(count)
+            # Eight bytes from each pointer's first one on; a pointer has fewer than 57 bits.
+            data = self._read(start + packed.at + begin, int(bits[-1]) // 8 + 8)
+            windows = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+            values = windows[bits >> 3] >> (bits & 7).astype(np.uint64) & np.uint64((1 << packed.bits) - 1)
+            if places is not None:
+                high = np.searchsorted(places, np.arange(first, first + count, dtype=np.uint64), "right") - 1
+                values |= high.astype(np.uint64) << np.uint64(packed.bits)
+            yield values
+
+    def _high_bits(self, start: int, packed: Packed) -> np.ndarray | None:
+        """The list that holds high bits of the pointers; a first place that is not 0 would be before the list."""
+        if packed.high is None:
+            return None
+        at, count = packed.high
+        places = np.frombuffer(self._read(-(-(start + at) // 8) * 8 + 8, 8 * count), "<u8")
+        if places[0] or not bool((places[1:] >= places[:-1]).all()):
+            raise self._bad(f"the table of {packed.name} is damaged", "high bits of pointers out of order")
+        return places
 
     def _entries(self, at: int, count: int, dtype: np.dtype) -> Iterator[np.ndarray]:
         step = max(1, _CHUNK // dtype.itemsize)

@@ -55,11 +55,41 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """Pointers of a trie from the n-grams of one order to those of the next, packed by the bit.
+
+    A pointer's high bits are, where they are kept apart, the number of the last place in a rising list of n-grams that
+    is not behind the n-gram.
+
+    Attributes:
+        name: for errors.
+        at: offset behind the header.
+        entries: pointers, one more than there are n-grams.
+        stride: bits from one pointer to the next.
+        first: bits before the first one.
+        bits: of a pointer.
+        most: largest that a pointer may be: n-grams of the next order.
+        high: place of the list for the high bits, and its length; None where there is none. The offset is one behind
+            the header that is to be rounded up to a multiple of 8 of the whole file.
+    """
+
+    name: str
+    at: int
+    entries: int
+    stride: int
+    first: int
+    bits: int
+    most: int
+    high: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
 class Layout:
-    """All that lies between header and words: bytes in all, tables to look at, bits where quantised."""
+    """All that lies between header and words: bytes in all, tables and pointers to look at, bits where quantised."""
 
     bytes: int
     tables: tuple[Table, ...]
+    pointers: tuple[Packed, ...] = ()
     quantised: Quantised | None = None
 
 
@@ -111,15 +141,19 @@ def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
         version, limit = read(at, 2)
         if version:
             raise BadInput("the compressed pointers are of another version", where, version, 0)
-    for entries, following in pairwise(counts[1:]):
-        inline = following.bit_length()
+    pointers = []
+    for below, (entries, following) in enumerate(pairwise(counts[1:]), 2):
+        inline, high = following.bit_length(), None
         if limit is not None:
             chopped = _chopped(entries + 1, following, limit)
-            at += 8 * (1 + (following >> (inline - chopped)) + 1) + 7
             inline -= chopped
+            high = at, (following >> inline) + 1
+            at += 8 * (1 + high[1]) + 7
+        before = counts[0].bit_length() + middle_bits
+        pointers.append(Packed(f"{below}-grams", at, entries + 1, before + inline, before, inline, following, high))
         at += _packed(entries, counts[0], middle_bits + inline)
     at += _packed(counts[-1], counts[0], longest_bits)
-    return Layout(at, (unigrams,), quantised)
+    return Layout(at, (unigrams,), tuple(pointers), quantised)
 
 
 def _packed(entries: int, words: int, bits: int) -> int:
