@@ -21,7 +21,7 @@ KINDS = {
 """File (without .binary): what KenLM calls it."""
 
 HIGH_BITS = "high_bits"
-"""One more, a quantised trie of a 4-gram that keeps high bits of its pointers apart; the small ones have none worth it."""
+"""One more: a quantised trie of a 4-gram that keeps high bits of its pointers apart, which the small ones do not."""
 
 ARPA = FOLDER / "tiny.arpa"
 COUNTS = (21, 41, 42)
