@@ -12,7 +12,9 @@ from random_checkpoint import SMALL
 
 from gharial.compiler.quantise import multipliers
 from gharial.compiler.schedule import Op, SumRoom, schedule
+from gharial.compiler.units import choose_units
 from gharial.errors import BadInput
+from gharial.floating import Magnitude, Ranges
 
 
 def test_multiplier_and_shift_reproduce_the_ratio(seed: int) -> None:
@@ -45,6 +47,18 @@ def test_weights_too_large_are_refused() -> None:
     """More than 2^8 output steps a weight step cannot be expressed."""
     with pytest.raises(BadInput, match="too large"):
         multipliers(np.array([300.0]), "layer")
+
+
+def test_the_joints_inputs_fit_where_its_relu_passes_nothing(seed: int) -> None:
+    """Outputs that are all negative have a unit that holds them, not the one that a joint of zeros would ask for."""
+    nothing = Magnitude(0, 0.0, 0.0)
+    fields = dict.fromkeys(("features", "joint_pred", "joint", "logits"), nothing)
+    for largest in np.exp(np.random.default_rng(seed).uniform(-5, 8, 20)).tolist():
+        enc = Magnitude(1, largest, largest)
+        units = choose_units(Ranges(1, 1, 1, pre={}, h={}, c={}, joint_enc=enc, **fields), 4)
+        step = units.joint * 2.0**-units.joint_shift
+        assert largest / step <= 32767
+        assert largest / step > 32767 / 4 or units.joint <= 2.0**-10 / 127
 
 
 def _op(layer: str, vectors: tuple[int, ...], reads: tuple[tuple[str, int], ...], first: bool, last: bool) -> Op:

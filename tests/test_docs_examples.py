@@ -38,6 +38,22 @@ def test_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert lines[1].split()[:2] == ["1.02", "1.08"]
 
 
+def test_bringing_an_lstm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(example("bring_your_lstm.md", "Your own"), names)
+    layer = tuple(random.standard_normal(shape) / 3 for shape in ((20, 3), (20, 5), (20,)))
+    head = tuple(random.standard_normal(shape) for shape in ((2, 5), (2,)))
+    vectors = random.standard_normal((50, 3))
+    folder = names["bring"]([layer], head, [vectors])
+    assert folder.name == "mine.calibration"
+    gharial.compile_model("mine.hw.pt", None, folder).write("mine.gprog")
+    (found,) = names["run"]([vectors])
+    wanted = names["Dense"](*head).run(names["Lstm"](*layer).run(vectors))
+    assert np.abs(found - wanted).max() < 0.5
+
+
 def test_calling_it_from_a_server(seed: int) -> None:
     """Twenty clients, at most eight at a time, with chunks of any length, in any order."""
     random = np.random.default_rng(seed)

@@ -92,6 +92,7 @@ def test_wrong_type(at: Path) -> None:
         (("features", "frac_bits"), 5, "contradict"),
         (("features", "n_mels"), 5, "melmeans"),
         (("numerics", "frac_bits", "logits"), 9, "logit fraction bits differs"),
+        (("features", "given"), 1, "true or false"),
         (("numerics", "joint_shift"), 5, "other joint shift"),
         (("numerics", "joint_unit"), 0.0, "joint_unit"),
         (("numerics", "joint_unit"), float("nan"), "joint_unit"),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """LSTMs that others trained: read right, and as good in integers as in float.
 
-A keyword spotter (ARM, TensorFlow) and a noise suppressor (DTLN, ONNX) run on real recordings, first in float, where
-what they do for a living shows that weights and gate orders are read right; then with their LSTM layers replaced by
-the integer reference model's. Each integer layer is also set against PyTorch on the same int8 inputs: the bounds are
-how many dB h lies above the difference, one to three below what was measured.
+A keyword spotter (ARM, TensorFlow) and a noise suppressor (DTLN, ONNX) run on real recordings: in float, where what
+they do for a living shows that weights and gate orders are read right; with their LSTM layers replaced by the integer
+reference model's, quantised by the tests' own quantiser; and through converter, compiler and emulator, as
+`make bench` does with all recordings. Each integer layer is also set against PyTorch on the same int8 inputs: the
+bounds are how many dB h lies above the difference, one to three below what was measured.
 """
 
 from __future__ import annotations
@@ -14,110 +15,148 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published.frontends import KWS_LABELS, Layers, dtln, dtln_encoded, dtln_spectra, mfcc, si_sdr, stacked
-from published.integer import IntegerStack, double, run_float
-from published.protobuf import Malformed
-from published.weights import Lstm, gates, graph_constants, onnx_initialisers, read_dtln_1, read_dtln_2, read_kws
-from reference_quantiser import FloatLstm
-
-from gharial.audio import open_audio, read_all
+import torch
+from published_layers import IntegerStack, double, run_float
+from scripts import bench_published as bench
+from scripts.convert import arm_kws, dtln, recordings
+from scripts.convert.encoder import Dense, Lstm, gates
 
 CLIPS_A_WORD = 10
+FEW = 4
 SECOND = 16000
-NOISE_DB = 5.0
 
 
-def samples(path: Path) -> np.ndarray:
-    """A recording at 16 kHz, (n,) float64 with full scale 1."""
-    with open_audio(path) as audio:
-        values = read_all(audio)
-    return values / 32768.0 if values.dtype == np.int16 else values.astype(np.float64)
+def clips(data_dir: Path, first: int, count: int = CLIPS_A_WORD) -> list[tuple[np.ndarray, int]]:
+    """So many recordings of each class, and their classes; `first` picks which."""
+    found = []
+    for label, word in enumerate(arm_kws.LABELS):
+        files = sorted((data_dir / "speech_commands" / word).glob("*.flac"))
+        found += [(recordings.samples(path), label) for path in files[first :: len(files) // count][:count]]
+    return found
 
 
-def keywords(data_dir: Path, first: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Ten recordings of each class as (49, 10) MFCC, and their classes; `first` picks which."""
-    inputs, labels = [], []
-    for label, word in enumerate(KWS_LABELS):
-        clips = sorted((data_dir / "speech_commands" / word).glob("*.flac"))
-        for path in clips[first :: len(clips) // CLIPS_A_WORD][:CLIPS_A_WORD]:
-            clip = samples(path)[:SECOND]
-            inputs.append(mfcc(np.pad(clip, (0, SECOND - len(clip)))))
-            labels.append(label)
-    return inputs, np.array(labels)
+def keywords(data_dir: Path, first: int, count: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """The same as (49, 10) MFCC, and the classes."""
+    found = clips(data_dir, first, count)
+    return [arm_kws.mfcc(samples) for samples, _ in found], np.array([label for _, label in found])
+
+
+def graph(data_dir: Path, size: str) -> Path:
+    return data_dir / "published_weights" / f"arm_kws_basic_lstm_{size}.pb"
+
+
+def halves(data_dir: Path) -> tuple[Path, Path]:
+    return data_dir / "published_weights" / "dtln_1.onnx", data_dir / "published_weights" / "dtln_2.onnx"
 
 
 @pytest.mark.parametrize("size", ["s", "m"])
 def test_keyword_spotter(data_dir: Path, size: str) -> None:
-    lstm, dense = read_kws(data_dir / "published_weights" / f"arm_kws_basic_lstm_{size}.pb")
+    lstm, dense = arm_kws.read_kws(graph(data_dir, size))
     weights = double(lstm)
-    stack = IntegerStack([weights], keywords(data_dir, 3)[0])
-    inputs, labels = keywords(data_dir, 0)
+    stack = IntegerStack([weights], keywords(data_dir, 3, FEW)[0])
+    inputs, labels = keywords(data_dir, 0, FEW)
 
     def chosen(outputs: list[np.ndarray]) -> np.ndarray:
-        return (np.array([h[-1] for h in outputs]) @ dense.weight.T + dense.bias).argmax(axis=1)
+        return dense.run(np.array([h[-1] for h in outputs])).argmax(axis=1)
 
     in_float = chosen([run_float(weights, x)[0] for x in inputs])
     in_integers = chosen([stack(x) for x in inputs])
     right_float, right_integers = ((found == labels).sum() for found in (in_float, in_integers))
     distances = [stack.distances(x)[0] for x in inputs[::7]]
     print(f"right of {len(labels)}: float {right_float}, integer {right_integers}; h {min(distances):.1f} dB at worst")
-    # Published: 85 % and 86 % of the whole set.
-    assert right_float >= 0.85 * len(labels)
-    assert right_integers >= right_float - 3
-    assert (in_float == in_integers).sum() >= len(labels) - 5
+    # 85 % of the whole set, of either size.
+    assert right_float >= 0.8 * len(labels)
+    assert right_integers >= right_float - 2
+    assert (in_float == in_integers).sum() >= len(labels) - 3
     assert min(distances) >= 28
 
 
-def noisy(path: Path, seconds: int) -> tuple[np.ndarray, np.ndarray]:
-    """A recording's start, and the same with white noise 5 dB below it."""
-    clean = samples(path)[: seconds * SECOND]
-    noise = np.random.default_rng(5).standard_normal(len(clean))
-    noise *= np.sqrt(np.square(clean).sum() / np.square(noise).sum() / 10 ** (NOISE_DB / 10))
-    return clean, clean + noise
-
-
-def float_stack(layers: list[Lstm]) -> Layers:
-    def layer(weights: FloatLstm) -> Layers:
-        return lambda x: run_float(weights, x)[0]
-
-    return stacked([layer(double(lstm)) for lstm in layers])
+@pytest.mark.parametrize("size", ["s", "m"])
+def test_keyword_spotter_on_the_machine(data_dir: Path, size: str) -> None:
+    found = bench.spot(graph(data_dir, size), clips(data_dir, 0), bench.shipped_seconds()[::4])
+    print(found)
+    assert found["clips"] == 120
+    assert found["right_float"] >= 0.85 * found["clips"]
+    assert found["right_int8"] >= found["right_float"] - 3
+    assert found["same_class"] >= found["clips"] - 5
+    assert found["outputs_snr_db"] >= 23
 
 
 def test_noise_suppressor(data_dir: Path) -> None:
-    layers, mask = read_dtln_1(data_dir / "published_weights" / "dtln_1.onnx")
-    second = read_dtln_2(data_dir / "published_weights" / "dtln_2.onnx")
-    first_float, second_float = (float_stack(part) for part in (layers, second.layers))
+    first, second = dtln.read_first(halves(data_dir)[0]), dtln.read_second(halves(data_dir)[1])
+
+    def in_double(half: dtln.First) -> dtln.Layers:
+        def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+            outputs = []
+            for x in inputs:
+                for lstm in half.layers:
+                    x, _ = run_float(double(lstm), x)
+                outputs.append(half.mask.run(x))
+            return outputs
+
+        return run
+
+    def in_integers(half: dtln.First, stack: IntegerStack) -> dtln.Layers:
+        return lambda inputs: [half.mask.run(stack(x)) for x in inputs]
 
     def lstm_inputs(audio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the LSTMs of both halves are given, all in float."""
-        return np.abs(dtln_spectra(audio)), dtln_encoded(audio, (first_float, mask), second)[1]
+        return np.abs(dtln.spectra(audio)), second.encoded(dtln.masked([audio], in_double(first))[0])[1]
 
-    _, calibration = noisy(data_dir / "ljspeech" / "LJ001-0004.flac", 3)
+    calibration = bench.with_noise(recordings.samples(data_dir / "ljspeech" / "LJ001-0004.flac")[: 3 * SECOND])
     stacks = [
-        IntegerStack([double(lstm) for lstm in part], [x])
-        for part, x in zip((layers, second.layers), lstm_inputs(calibration), strict=True)
+        IntegerStack([double(lstm) for lstm in half.layers], [x])
+        for half, x in zip((first, second), lstm_inputs(calibration), strict=True)
     ]
-    clean, given = noisy(data_dir / "ljspeech" / "LJ001-0002.flac", 2)
-    in_float = dtln(given, (first_float, mask), (second_float, second))
-    in_integers = dtln(given, (stacks[0], mask), (stacks[1], second))
+    clean = recordings.samples(data_dir / "ljspeech" / "LJ001-0002.flac")[: 2 * SECOND]
+    given = bench.with_noise(clean)
+    cleaned = [
+        dtln.suppress([given], in_double(first), in_double(second), second)[0],
+        dtln.suppress([given], in_integers(first, stacks[0]), in_integers(second, stacks[1]), second)[0],
+    ]
     distances = [d for stack, x in zip(stacks, lstm_inputs(given), strict=True) for d in stack.distances(x)]
-    figures = [si_sdr(clean, found) for found in (given, in_float, in_integers)]
+    figures = [bench.si_sdr(clean, found) for found in (given, *cleaned)]
     print(f"SI-SDR given, float, integer: {np.round(figures, 2)} dB; h {np.round(distances, 1)} dB")
-    assert figures[0] == pytest.approx(NOISE_DB, abs=0.1)
+    assert figures[0] == pytest.approx(bench.NOISE_DB, abs=0.1)
     assert figures[1] >= 12.5
     assert figures[2] >= figures[1] - 0.2
-    assert si_sdr(in_float, in_integers) >= 33
+    assert bench.si_sdr(*cleaned) >= 33
     # The first layer reads raw magnitudes, whose bins differ a hundredfold: int8 weights alone leave 25 dB there.
     for found, least in zip(distances, (21, 33, 28, 33), strict=True):
         assert found >= least
 
 
+def test_noise_suppressor_on_the_machine(data_dir: Path) -> None:
+    names = ("LJ001-0002", "LJ001-0005", "LJ001-0004")
+    clean = [recordings.samples(data_dir / "ljspeech" / f"{name}.flac")[: 3 * SECOND] for name in names]
+    noisy = [bench.with_noise(samples) for samples in clean]
+    found = bench.suppress(halves(data_dir), list(zip(clean[:2], noisy[:2], strict=True)), noisy[2:])
+    print(found)
+    for given, in_float, in_int8, apart in zip(
+        found["given_db"], found["float_db"], found["int8_db"], found["int8_to_float_db"], strict=True
+    ):
+        assert given == pytest.approx(bench.NOISE_DB, abs=0.1)
+        assert in_float >= 12
+        assert in_int8 >= in_float - 0.2
+        assert apart >= 29
+
+
+def test_layers_in_float_equal_torch(data_dir: Path) -> None:
+    """What the integers are compared with, against PyTorch."""
+    first = dtln.read_first(halves(data_dir)[0])
+    x = np.abs(dtln.spectra(recordings.samples(data_dir / "ljspeech" / "LJ001-0002.flac")[:SECOND]))
+    wanted, _ = run_float(double(first.layers[0]), x)
+    wanted, _ = run_float(double(first.layers[1]), wanted)
+    mask = torch.nn.functional.linear(*(torch.tensor(a) for a in (wanted, first.mask.weight.astype(float)))).numpy()
+    np.testing.assert_allclose(first.run([x])[0], mask + first.mask.bias, rtol=0, atol=1e-9)
+
+
 def test_gate_order_matters(data_dir: Path) -> None:
     """The figures above would show a wrong order: with i and f taken for each other the spotter guesses."""
-    lstm, dense = read_kws(data_dir / "published_weights" / "arm_kws_basic_lstm_s.pb")
+    lstm, dense = arm_kws.read_kws(graph(data_dir, "s"))
     wrong = dataclasses.replace(lstm, weight_ih=gates(lstm.weight_ih, "ifgo", "figo"))
-    inputs, labels = keywords(data_dir, 0)
-    found = [(run_float(double(wrong), x)[0][-1] @ dense.weight.T + dense.bias).argmax() for x in inputs]
+    inputs, labels = keywords(data_dir, 0, FEW)
+    found = [dense.run(wrong.run(x)[-1:]).argmax() for x in inputs]
     assert (np.array(found) == labels).mean() < 0.5
 
 
@@ -126,25 +165,9 @@ def test_gates_are_moved_by_blocks() -> None:
     np.testing.assert_array_equal(gates(rows, "iofc", "ifco")[:, 0], [0, 1, 4, 5, 6, 7, 2, 3])
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_damaged_files_are_refused(data_dir: Path, share: float) -> None:
-    for name, read in (("arm_kws_basic_lstm_s.pb", graph_constants), ("dtln_1.onnx", onnx_initialisers)):
-        data = (data_dir / "published_weights" / name).read_bytes()
-        with pytest.raises(Malformed):
-            read(data[: int(share * len(data))])
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        b"\x0a",  # no length
-        b"\x0a\x05abc",  # shorter than its length
-        b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",  # a length of eleven bytes
-        b"\x0b",  # a group, which is not known
-        b"\x08\x01",  # a number where bytes are expected
-        b"\x0d\x01\x02",  # a fixed number cut off
-    ],
-)
-def test_malformed_messages_are_refused(message: bytes) -> None:
-    with pytest.raises(Malformed):
-        graph_constants(message)
+def test_a_dense_layer_of_a_row(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    dense = Dense(random.standard_normal((3, 4)), random.standard_normal(3))
+    x = random.standard_normal((2, 4))
+    np.testing.assert_allclose(dense.run(x), [dense.weight @ row + dense.bias for row in x], rtol=0, atol=1e-12)
+    assert Lstm(np.zeros((20, 2)), np.zeros((20, 5)), np.zeros(20)).hidden == 5

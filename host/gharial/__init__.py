@@ -10,6 +10,7 @@
 - `Transcript`, `Token`, `Word`: what it gives.
 - `export_checkpoint(checkpoint, config, output)`: a hardware checkpoint made of what training gives.
 - `compile_model(checkpoint, config)`: a `Program` for one hardware configuration.
+- `Encoder(program)`: LSTMs that are no recognisers, vectors in and outputs out.
 - `GharialError`, `BadInput`, `DeviceError`: what any of it raises on purpose.
 
 Everything is imported when it is first used, so that `import gharial` costs nothing.
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from gharial.export import export_checkpoint
     from gharial.model import compile_model
     from gharial.program import Program
-    from gharial.recognise import Recogniser, Stream, Token, Transcript, Word, load
+    from gharial.recognise import Encoder, Recogniser, Stream, Token, Transcript, Word, load
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BadInput",
     "DeviceError",
+    "Encoder",
     "GharialError",
     "Program",
     "Recogniser",
@@ -48,7 +50,7 @@ _HOMES = {
     "gharial.export": ("export_checkpoint",),
     "gharial.model": ("compile_model",),
     "gharial.program": ("Program",),
-    "gharial.recognise": ("Recogniser", "Stream", "Token", "Transcript", "Word", "load"),
+    "gharial.recognise": ("Encoder", "Recogniser", "Stream", "Token", "Transcript", "Word", "load"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -28,6 +28,8 @@ class FeatureSettings:
         stacking: frames joined to one input.
         subsampling: every how many-th joined frame is kept.
         dither: standard deviation of the noise added in training, full scale 1.
+        given: the encoder's inputs are vectors that are made elsewhere, `n_filt` values and `stacking` of them joined;
+            of the settings above the times are true, and no audio becomes features here.
     """
 
     sample_rate: int = 16000
@@ -38,6 +40,7 @@ class FeatureSettings:
     stacking: int = 3
     subsampling: int = 3
     dither: float = 1e-5
+    given: bool = False
 
     @property
     def window_samples(self) -> int:
@@ -76,6 +79,7 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
         stacking=splicing.integer("frame_stacking", default.stacking, 1, 64),
         subsampling=splicing.integer("frame_subsampling", default.subsampling, 1, 64),
         dither=bank.number("dither", default.dither, 0.0, 1.0),
+        given=config.section("input_val").flag("given"),
     )
     if settings.window_samples > settings.n_fft:
         raise BadInput(

@@ -102,6 +102,8 @@ def _notes(checkpoint: HardwareCheckpoint) -> list[str]:
         notes.append("the LSTMs use hard activations")
     if checkpoint.batch_norm:
         notes.append("batch normalisation is folded into the weights")
+    if checkpoint.features.given:
+        notes.append("takes vectors that are made elsewhere, no audio; they are normalised by melmeans and melvars")
     if not checkpoint.rnnt_config:
         notes.append("the file holds no configuration: feature settings are those of the shipped models")
     if checkpoint.prefix_spec is not None and checkpoint.prefix_spec.prefixes is None:
@@ -119,6 +121,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ngram_text = f"embedded, {ngram['bytes']:,} bytes" if ngram["embedded"] else "not embedded"
     if ngram["scale"] is not None:
         ngram_text += f", scale {ngram['scale']:g}"
+    kind = "values, given" if features["given"] else "mel bins"
     layers = "layer" if dims["pred_layers"] == 1 else "layers"
     return [
         ("version", facts["version"] or "not stated"),
@@ -138,7 +141,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "features",
             f"{features['sample_rate']} Hz, window {facts['window_ms']:g} ms, "
-            f"hop {features['window_stride'] * 1000:g} ms, {features['n_filt']} mel bins, "
+            f"hop {features['window_stride'] * 1000:g} ms, {features['n_filt']} {kind}, "
             f"stacked by {features['stacking']}, every {features['subsampling']} kept",
         ),
         ("n-gram", ngram_text),

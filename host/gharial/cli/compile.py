@@ -21,7 +21,8 @@ examples:
   gharial compile model.hw.pt -o model.gprog --config u50 --calibrate recordings/
 
 Activation ranges are measured on recordings of speech: those of the folder that --calibrate names (WAV, FLAC, OGG or
-MP3, some minutes in all, like what the model will hear), else a dozen that ship with the package.
+MP3, some minutes in all, like what the model will hear), else a dozen that ship with the package. A network that takes
+vectors made elsewhere needs a folder of such vectors, .npy files (docs/bring_your_lstm.md).
 """
 
 

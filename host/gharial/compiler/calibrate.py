@@ -14,6 +14,7 @@ from gharial.checkpoint.hardware import HardwareCheckpoint
 from gharial.checkpoint.prefixes import Prefixes
 from gharial.errors import BadInput
 from gharial.features import FeatureSpec, FeatureStream, quantise_features
+from gharial.features.vectors import SUFFIX, read_vectors
 from gharial.floating.calibrate import Ranges, calibrate_ranges
 from gharial.floating.network import FloatNetwork
 
@@ -30,12 +31,18 @@ def audio_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
     return np.concatenate([*vectors, stream.finish()])
 
 
-def calibration_files(folder: Path | None) -> list[Path]:
+def calibration_files(folder: Path | None, given: bool = False) -> list[Path]:
     """The recordings in a folder (and below it), sorted; None for the shipped ones.
+
+    Args:
+        folder: where to look.
+        given: for files of vectors that are made elsewhere, of which none are shipped.
 
     Raises:
         BadInput: the folder is missing or holds no recording.
     """
+    if given:
+        return _vector_files(folder)
     root = Path(str(files("gharial"))) / "data" / "calibration" if folder is None else folder
     if not root.is_dir():
         raise BadInput(
@@ -48,6 +55,18 @@ def calibration_files(folder: Path | None) -> list[Path]:
             where=root,
             expected=f"files ending in {', '.join(AUDIO_SUFFIXES)}",
             remedy="name a folder of recordings, or leave out --calibrate",
+        )
+    return found
+
+
+def _vector_files(folder: Path | None) -> list[Path]:
+    found = sorted(folder.rglob(f"*{SUFFIX}")) if folder is not None else []
+    if not found:
+        raise BadInput(
+            "no vectors to calibrate with: this network takes vectors that are made elsewhere",
+            where=folder,
+            expected=f"files ending in {SUFFIX}, each an array (n, features)",
+            remedy="name a folder of them (--calibrate DIR); the network's converter writes one",
         )
     return found
 
@@ -87,7 +106,8 @@ def calibrate(
 
     Args:
         checkpoint: the model.
-        folder: recordings of speech like the model's task; None for the shipped ones.
+        folder: recordings of speech like the model's task, or vectors for a network that takes these; None for the
+            shipped recordings.
         progress: called with the number of recordings done since the last call.
 
     Raises:
@@ -101,8 +121,8 @@ def calibrate(
     sample: list[npt.NDArray[np.float32]] = []
 
     def features() -> Iterator[npt.NDArray[np.float32]]:
-        for path in calibration_files(folder):
-            vectors = audio_features(path, spec)
+        for path in calibration_files(folder, spec.given):
+            vectors = read_vectors(path, spec) if spec.given else audio_features(path, spec)
             if len(sample) < FEATURE_SAMPLE:
                 sample.append(vectors)
             yield vectors

@@ -240,6 +240,7 @@ def _manifest(
             "frac_bits": units.feature_bits,
             "count": dims.features,
             "padded": laid.header["feature_bytes"],
+            **({"given": True} if front_end.given else {}),
         },
         "numerics": {
             "frac_bits": {"features": units.feature_bits, "logits": units.logit_bits},

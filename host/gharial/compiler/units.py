@@ -40,8 +40,10 @@ def _finest(bits: range, largest: float, top: float) -> int:
 
 def choose_units(ranges: Ranges, feature_bits: int) -> Units:
     """Pick each unit as numerics.md, section 11, says; feature_bits is qf, which needs a measurement of its own."""
-    joint = max(ranges.joint.p99_99, 2.0**-10) / 127
-    reach = max(ranges.joint_enc.maximum, ranges.joint_pred.maximum) * HEADROOM / joint
+    largest = max(ranges.joint_enc.maximum, ranges.joint_pred.maximum) * HEADROOM
+    # What the ReLU lets through may be next to nothing; what goes into it must fit all the same.
+    joint = max(max(ranges.joint.p99_99, 2.0**-10) / 127, largest / 32767)
+    reach = largest / joint
     return Units(
         feature_bits=feature_bits,
         h_bits={name: _finest(H_BITS, value.maximum, 127.5) for name, value in ranges.h.items()},

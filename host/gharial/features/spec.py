@@ -42,6 +42,8 @@ class FeatureSpec:
         melvars: (n_mels,) variance of each channel's log energy, above zero.
         melalpha: 0 = fixed statistics; above 0 (below 1) = statistics follow the stream at that rate.
         dither: standard deviation of the noise added to the samples, full scale being 1; 0 = none.
+        given: vectors are made elsewhere and come as they are (docs/bring_your_lstm.md); melmeans and melvars are those
+            of their columns, and there are no features of audio.
 
     Raises:
         BadInput: a value is outside its range.
@@ -59,6 +61,7 @@ class FeatureSpec:
     melvars: np.ndarray = field(default_factory=lambda: np.ones(80))
     melalpha: float = 0.0
     dither: float = 0.0
+    given: bool = False
 
     def __post_init__(self) -> None:
         for name in ("sample_rate", "hop", "n_mels", "stacking", "subsampling"):
@@ -140,7 +143,39 @@ class FeatureSpec:
             melvars=checkpoint.melvars,
             melalpha=checkpoint.melalpha,
             dither=settings.dither if dither else 0.0,
+            given=settings.given,
         )
+
+    def require_audio(self, where: object) -> None:
+        """Raise BadInput if the model, `where`, takes vectors that are made elsewhere."""
+        if self.given:
+            raise BadInput(
+                "this network takes vectors that are made elsewhere, no audio",
+                where,
+                remedy="calibrate with a folder of them (gharial compile --calibrate DIR), run it by gharial.Encoder",
+            )
+
+    def normalised(self, vectors: np.ndarray) -> np.ndarray:
+        """What the network is given: vectors made elsewhere normalised by mean and variance; others are already.
+
+        Args:
+            vectors: (n, vector_size) float.
+
+        Returns:
+            float64 of the same shape.
+
+        Raises:
+            BadInput: another shape, or a value that is not finite.
+        """
+        found = np.asarray(vectors, np.float64)
+        if found.ndim != 2 or found.shape[1] != self.vector_size:
+            raise BadInput("vectors have the wrong shape", found=found.shape, expected=f"(any, {self.vector_size})")
+        if not np.isfinite(found).all():
+            raise BadInput("a value of the vectors is not finite", expected="finite numbers")
+        if not self.given:
+            return found
+        means, variances = (np.tile(values, self.stacking) for values in (self.melmeans, self.melvars))
+        return (found - means) / np.sqrt(variances)
 
     def _key(self) -> tuple[object, ...]:
         return (
@@ -156,6 +191,7 @@ class FeatureSpec:
             self.melvars.tobytes(),
             self.melalpha,
             self.dither,
+            self.given,
         )
 
 

@@ -59,7 +59,8 @@ def compile_model(
     Args:
         model: the checkpoint.
         config: hardware configuration to compile for, or its name; None for the smallest that holds the model.
-        calibration: folder of recordings to measure activation ranges with; None for the shipped ones.
+        calibration: folder of recordings (of vectors, for a network that takes these) to measure activation ranges
+            with; None for the shipped ones.
         progress: called with the number of calibration recordings done and of all.
 
     Returns:
@@ -77,7 +78,7 @@ def compile_model(
     checkpoint = load_hardware(model)
     # Before the minutes that calibration may take.
     check_size(checkpoint, config or _largest())
-    total = len(calibration_files(calibration))
+    total = len(calibration_files(calibration, checkpoint.features.given))
     done = 0
 
     def count(more: int) -> None:
@@ -169,8 +170,11 @@ def front_end(program: Program) -> FeatureSpec:
     """
     settings = program.manifest["features"]
     means, variances = (program.array(name, "<f8").astype(np.float64) for name in ("melmeans", "melvars"))
+    given = settings.get("given", False)
     try:
-        spec = FeatureSpec(**{name: settings[name] for name in SETTINGS}, melmeans=means, melvars=variances)
+        spec = FeatureSpec(
+            **{name: settings[name] for name in SETTINGS}, melmeans=means, melvars=variances, given=given
+        )
     except BadInput as error:
         raise BadInput(error.what, f"{program.where}: {error.where}", error.found, error.expected) from error
     if spec.vector_size != settings["count"]:

@@ -12,6 +12,7 @@ from gharial.isa.configs import Config, configs
 from gharial.isa.header import INTERFACE_TEXT, LOGIT_BITS, MAX_COLUMNS, MAX_VECTORS, TABLE_BYTES
 from gharial.program.container import AGAIN
 from gharial.program.schema import (
+    boolean,
     case_of,
     integer,
     list_of,
@@ -93,7 +94,8 @@ _MANIFEST = record(
                 "frac_bits": integer(-16, 16),
                 "count": integer(1, MAX_COLUMNS),
                 "padded": integer(1, _GROUPS),
-            }
+            },
+            {"given": boolean},
         ),
         "numerics": record(
             {

@@ -33,6 +33,12 @@ def _refuse(where: str, value: object, expected: str) -> BadInput:
     return BadInput("manifest entry cannot be used", where, shown(value), expected)
 
 
+def boolean(value: Any, where: str) -> None:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise _refuse(where, value, "true or false")
+
+
 def integer(low: int, high: int) -> Rule:
     """An integer in low..high."""
 

@@ -4,11 +4,13 @@
 - `load(model, device)`: a `Recogniser`.
 - `Recogniser.transcribe(audio)`, `.transcribe_many(...)`: recordings.
 - `Recogniser.stream()`: a `Stream` of live audio.
+- `Encoder`: a program's encoder alone, for networks that are no recognisers.
 - `Transcript`, `Token`, `Word`: what comes out; `gharial.recognise.subtitles` writes it for other programs.
 """
 
+from gharial.recognise.encoder import Encoder
 from gharial.recognise.recogniser import DECODERS, Recogniser, load
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Token, Transcript, Word
 
-__all__ = ["DECODERS", "Recogniser", "Stream", "Token", "Transcript", "Word", "load"]
+__all__ = ["DECODERS", "Encoder", "Recogniser", "Stream", "Token", "Transcript", "Word", "load"]

@@ -56,6 +56,7 @@ class Recogniser:
         self.program = program
         self.decoder = decoder
         self.front_end = front_end(program)
+        self.front_end.require_audio(program.where)
         self.vocabulary = vocabulary(program)
         self.prefixes = prefixes(program)
         self.feature_bits: int = program.manifest["features"]["frac_bits"]

@@ -76,4 +76,7 @@ def integers(data: bytes | memoryview, number: int) -> list[int]:
 def text(data: bytes | memoryview, number: int) -> str:
     """The last value of a string field; empty if there is none."""
     found = list(submessages(data, number))
-    return bytes(found[-1]).decode("utf-8") if found else ""
+    try:
+        return bytes(found[-1]).decode("utf-8") if found else ""
+    except UnicodeDecodeError:
+        raise Malformed("a name is not UTF-8") from None

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from reference_quantiser import Float, FloatLstm, Int, choose_qc, choose_qh, half_up, lstm_layer, run_layer, tables
-
-from published.weights import Lstm
+from scripts.convert.encoder import Lstm
 
 TABLES = tables()
 # Steps of 2^-5 to 2^-2 of a standard deviation; the finest that clips next to nothing.
