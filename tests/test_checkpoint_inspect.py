@@ -26,7 +26,8 @@ def test_demo() -> None:
     assert facts["vocabulary"] == 255
     assert facts["window_ms"] == 25
     assert facts["macs"] == {"encode_step": 307_200, "joint": 16_384, "prediction_step": 36_864}
-    assert facts["ngram"] == {"embedded": False, "bytes": None, "scale": None}
+    nothing = {"order": None, "type": None, "problem": None}
+    assert facts["ngram"] == {"embedded": False, "bytes": None, "scale": None, **nothing}
     assert facts["prefixes"] is None
     assert facts["notes"] == []
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
@@ -54,7 +55,7 @@ def test_unusual(tmp_path: Path) -> None:
     assert (facts["hard_sigmoid"], facts["hard_tanh"], facts["melalpha"]) == (True, True, 0.001)
     text = format_description(facts)
     for part in (
-        "embedded, 5,000 bytes, scale 0.05",
+        "embedded, 5,000 bytes, not usable (this is no n-gram file), scale 0.05",
         "'', <a>; default ''",
         "rate 0.001",
         "hard activations",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,8 @@ from gharial.ngram.cutting import Cutter
 PIECES = demo_pieces()
 LINES = [line.replace(" ", "").replace("▁", " ").strip() for line in (FOLDER / "tiny.txt").read_text().splitlines()]
 SMALL = {"memory": "64M"}
+BUILT = tools.built_folder()
+"""Where the user has built KenLM's programs: looked up before the tests get a cache of their own."""
 
 
 def read(*paths: Path) -> list[str]:
@@ -110,9 +113,11 @@ def test_cut_by_the_model(tmp_path: Path) -> None:
     assert Cutter(PIECES, lowercase=True).cut(["GO Left"]).decode() == "▁go ▁le f t\n"
 
 
-@pytest.fixture(scope="module")
-def kenlm_tools() -> None:
+@pytest.fixture
+def kenlm_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """KenLM's programs, or skip."""
+    if tools.FOLDER not in os.environ and BUILT is not None and BUILT.is_dir():
+        monkeypatch.setenv(tools.FOLDER, str(BUILT))
     try:
         for tool in tools.TOOLS:
             tools.find(tool)

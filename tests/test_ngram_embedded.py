@@ -62,10 +62,16 @@ def test_compile_writes_it_once(tmp_path: Path, calibration: Path, cli: Run) -> 
     assert b"ngram.binary" not in (tmp_path / "m.gprog").read_bytes() and str(tmp_path) not in str(program.manifest)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration", "changed.hw.pt", "m.gprog", "m.ngram"]
 
+    assert f"{ngram}, order 3, made for this model" in cli("inspect", tmp_path / "m.gprog").out
+    assert f"{binary().stat().st_size:,} bytes, order 3, probing, scale 0.05" in cli("inspect", checkpoint).out
+
     before = written(ngram)
     assert cli(*words).code == 0
     assert written(ngram) == before, "it was written again"
+    append_mark(ngram, OTHER, force=True)
+    assert "made for ANOTHER model" in cli("inspect", tmp_path / "m.gprog").out
     ngram.write_bytes(b"a file of the user's")
+    assert "BAD: this is no n-gram file" in cli("inspect", tmp_path / "m.gprog").out
     outcome = cli(*words)
     assert outcome.code == 0 and "is replaced" in outcome.err
     check_file(ngram, PIECES)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import os
 from dataclasses import asdict
@@ -22,7 +23,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Never raises for what the file holds. Keys that are always there: file, kind ("hardware checkpoint"), good, problem
     (None, or the parts of the BadInput: what, where, found, expected, remedy), bytes and sha256 (None where the file
     cannot be read). A good file has further: version, epoch, step, best_wer (percent as stored, or None), parameters,
-    dims, vocabulary, features (seconds and samples), window_ms, ngram {embedded, bytes, scale}, prefixes (None where
+    dims, vocabulary, features (seconds and samples), window_ms, ngram {embedded, bytes, scale,
+    order, type, problem}, prefixes (None where
     unknown, else {pattern, prefixes, default}), macs {encode_step, joint, prediction_step}, melalpha, hard_sigmoid,
     hard_tanh, batch_norm_folded, sentencepiece_sha256, other_keys, notes (sentences about what is unusual).
     """
@@ -77,6 +79,7 @@ def _facts(checkpoint: HardwareCheckpoint) -> dict[str, Any]:
             "embedded": ngram is not None,
             "bytes": None if ngram is None else len(ngram),
             "scale": checkpoint.ngram_scale,
+            **_embedded(ngram),
         },
         "prefixes": None if checkpoint.prefix_spec is None else asdict(checkpoint.prefix_spec),
         "macs": {
@@ -92,6 +95,20 @@ def _facts(checkpoint: HardwareCheckpoint) -> dict[str, Any]:
         "other_keys": list(checkpoint.other_keys),
         "notes": _notes(checkpoint),
     }
+
+
+def _embedded(binary: bytes | None) -> dict[str, Any]:
+    """What the n-gram inside a checkpoint is, and why it cannot be used if it cannot."""
+    from gharial.ngram.header import read_header  # which imports this package
+
+    facts: dict[str, Any] = {"order": None, "type": None, "problem": None}
+    try:
+        if binary is not None:
+            header = read_header(io.BytesIO(binary), "ngram")
+            facts |= {"order": header.order, "type": header.kind}
+    except BadInput as error:
+        facts["problem"] = error.what
+    return facts
 
 
 def _notes(checkpoint: HardwareCheckpoint) -> list[str]:
@@ -119,6 +136,10 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["best_wer"] is not None:
         training.append(f"WER {facts['best_wer']:g}")
     ngram_text = f"embedded, {ngram['bytes']:,} bytes" if ngram["embedded"] else "not embedded"
+    if ngram["order"] is not None:
+        ngram_text += f", order {ngram['order']}, {ngram['type']}"
+    if ngram["problem"] is not None:
+        ngram_text += f", not usable ({ngram['problem']})"
     if ngram["scale"] is not None:
         ngram_text += f", scale {ngram['scale']:g}"
     kind = "values, given" if features["given"] else "mel bins"

@@ -72,7 +72,9 @@ def _describe(file: str, instructions: bool) -> tuple[dict[str, Any], str]:
             facts = program.describe(file, instructions=instructions)
         except BadInput as error:
             return _bad(file, "program", error)
-        return facts | {"file": file, "good": True, "problem": None}, program.format_description(facts)
+        beside, line = _ngram_beside(file, facts["sections"])
+        told = facts | {"file": file, "good": True, "problem": None, "ngram": beside}
+        return told, program.format_description(facts) + line
     if ngram.recognised(head):
         facts = ngram.describe(file)
         return facts, ngram.format_description(facts)
@@ -83,6 +85,27 @@ def _describe(file: str, instructions: bool) -> tuple[dict[str, Any], str]:
     if recording is not None:
         return recording
     return _bad(file, "unknown", BadInput("not a file that is known here", file, refused.found, _KNOWN, refused.remedy))
+
+
+def _ngram_beside(file: str, sections: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """The n-gram file that lies beside a program, if one does, and a line that tells of it."""
+    from gharial.model.ngram import beside
+    from gharial.ngram.inspect import describe
+
+    path = beside(file)
+    if not path.is_file():
+        return None, ""
+    facts = describe(path)
+    if not facts["good"]:
+        return facts, f"\n  n-gram         {path}, BAD: {facts['problem']['what']}"
+    mark = facts["mark"]
+    if mark is None:
+        whose = "not marked"
+    else:
+        same = mark["digest"] == sections.get("sentencepiece", {}).get("sha256")
+        facts["for_model"] = same
+        whose = "made for this model" if same else "made for ANOTHER model"
+    return facts, f"\n  n-gram         {path}, order {facts['order']}, {whose}"
 
 
 def _bad(file: str, kind: str, error: Any) -> tuple[dict[str, Any], str]:

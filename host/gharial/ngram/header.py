@@ -12,7 +12,7 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
+from typing import BinaryIO
 
 import numpy as np
 
@@ -75,11 +75,11 @@ class BinaryHeader:
     end: int
 
 
-def read_header(file: BufferedReader, where: str) -> BinaryHeader:
+def read_header(file: BinaryIO, where: str) -> BinaryHeader:
     """The header of a KenLM binary, held against the file.
 
     Args:
-        file: open for reading; its position is changed.
+        file: open for reading, or its bytes as io.BytesIO; its position is changed.
         where: its name, for errors.
 
     Raises:
@@ -92,10 +92,10 @@ def read_header(file: BufferedReader, where: str) -> BinaryHeader:
 class _Reader:
     """One file; every read is within its size."""
 
-    def __init__(self, file: BufferedReader, where: str) -> None:
+    def __init__(self, file: BinaryIO, where: str) -> None:
         self._file = file
         self._where = where
-        self._size = os.fstat(file.fileno()).st_size
+        self._size = file.seek(0, os.SEEK_END)
 
     def header(self) -> BinaryHeader:
         self._check_magic()
