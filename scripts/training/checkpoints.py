@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training checkpoints and the configuration beside them, in the layout that `gharial export` takes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+
+from gharial.checkpoint import ModelDims
+from gharial.errors import BadInput
+from gharial.files import write_atomically
+
+LAST, BEST, CONFIG, TOKENS = "last.pt", "best.pt", "config.yaml", "tokens.model"
+"""Names in a training's folder: to go on from; the best averaged weights; configuration; SentencePiece model."""
+
+
+def write_torch(path: Path, tree: Any) -> None:
+    """`torch.save`, whole or not at all."""
+    buffer = io.BytesIO()
+    torch.save(tree, buffer)
+    write_atomically(path, iter([buffer.getvalue()]))
+
+
+def read_training(path: Path) -> dict[str, Any]:
+    """A training checkpoint of ours.
+
+    Raises:
+        BadInput: the file is none.
+    """
+    try:
+        # Plain data and tensors alone: no code of the file is run.
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise BadInput("cannot be gone on from", path, error, "a checkpoint of this script", "remove it") from error
+    if not isinstance(state, dict) or "optimizer" not in state:
+        raise BadInput("cannot be gone on from", path, "other content", "a checkpoint of this script", "remove it")
+    return state
+
+
+def inference_config(dims: ModelDims) -> dict[str, Any]:
+    """What a hardware checkpoint says of a model: features, sizes, tokens."""
+    return {
+        "tokenizer": {
+            "sentpiece_model": TOKENS,
+            "labels": [" ", *"abcdefghijklmnopqrstuvwxyz", "'"],
+        },
+        "rnnt": {
+            "in_feats": dims.features,
+            "enc_n_hid": dims.hidden,
+            "enc_pre_rnn_layers": dims.pre_layers,
+            "enc_post_rnn_layers": dims.post_layers,
+            "enc_stack_time_factor": dims.stack,
+            "pred_n_hid": dims.pred_hidden,
+            "pred_rnn_layers": dims.pred_layers,
+            "joint_n_hid": dims.joint,
+        },
+        "input_val": {
+            "filterbank_features": {
+                # Strings bring their own noise; the zeros around them are served without any, so they are trained so.
+                "dither": 0.0,
+                "n_fft": 512,
+                "n_filt": 80,
+                "normalize": "per_feature",
+                "sample_rate": 16000,
+                "window": "hann",
+                "window_size": 0.025,
+                "window_stride": 0.01,
+            },
+            "frame_splicing": {"frame_stacking": 3, "frame_subsampling": 3},
+        },
+    }
+
+
+def write_config(
+    folder: Path, dims: ModelDims, sentencepiece: bytes, melmeans: np.ndarray, melvars: np.ndarray
+) -> None:
+    """Write the configuration and what it points to: the SentencePiece model and the mel statistics."""
+    write_atomically(folder / TOKENS, iter([sentencepiece]))
+    write_torch(folder / "melmeans.pt", torch.from_numpy(melmeans))
+    write_torch(folder / "melvars.pt", torch.from_numpy(melvars))
+    config = inference_config(dims)
+    config["input_val"]["filterbank_features"]["stats_path"] = "."
+    write_atomically(folder / CONFIG, iter([yaml.safe_dump(config, sort_keys=False).encode()]))
+
+
+def training_checkpoint(
+    state: dict[str, Any], melmeans: np.ndarray, melvars: np.ndarray, sentencepiece: bytes
+) -> dict[str, Any]:
+    """A training's state with what an export needs beside the weights."""
+    return {
+        **state,
+        "melmeans": torch.from_numpy(melmeans),
+        "melvars": torch.from_numpy(melvars),
+        "melalpha": 0.0,
+        "sentpiece_model": sentencepiece,
+        "logmel_norm_weight": 1.0,
+    }
+
+
+def best_of(state: dict[str, Any], errors: int, words: int) -> dict[str, Any]:
+    """A training checkpoint whose averaged weights are the best that the dev set saw, without the optimiser's state."""
+    progress = state["progress"]
+    chosen = {key: value for key, value in state.items() if key not in ("progress", "optimizer")}
+    return chosen | {
+        "ema_state_dict": progress["best"],
+        "step": progress["best_step"],
+        "best_wer": 100.0 * errors / words,
+        "optimizer": {},
+    }
+
+
+def hardware_tree(checkpoint: dict[str, Any], dims: ModelDims, version: str) -> dict[str, Any]:
+    """The content of a hardware checkpoint, from a training checkpoint."""
+    return {
+        "state_dict": {name: checkpoint["ema_state_dict"][name].float().contiguous() for name in dims.shapes()},
+        "epoch": checkpoint["epoch"],
+        "step": checkpoint["step"],
+        "best_wer": float(checkpoint["best_wer"]),
+        "melmeans": checkpoint["melmeans"],
+        "melvars": checkpoint["melvars"],
+        "melalpha": 0.0,
+        "sentpiece_model": checkpoint["sentpiece_model"],
+        "version": version,
+        "rnnt_config": inference_config(dims),
+        "ngram": {"binary": None, "scale_factor": None},
+    }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recordings that strings of words are made of, and which speaker belongs to which set.
+
+Speech Commands names a file HASH_nohash_TAKE.flac; the hash stands for the speaker. A speaker's set is decided by a
+hash of that name and by nothing else, so it never changes with the files that happen to be there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gharial.audio import open_audio, read_all
+from gharial.errors import BadInput
+
+WORDS = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes")
+"""Words of the demo model."""
+
+SETS = ("train", "dev", "test")
+
+_MARK = "_nohash_"
+_SALT = "gharial-demo/"
+_PARTS = 10  # of them one is dev, one test
+_FRAME = 160  # samples, 10 ms
+_QUIETER_DB = 32.0  # than the loudest frame: no speech
+_FULL_SCALE = 32768.0
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A spoken word.
+
+    Attributes:
+        word: what is said.
+        speaker: hash that stands for the speaker.
+        samples: (n,) float32, full scale 1, 16 kHz, read-only.
+        speech: first sample of the speech and the one after its last, by level.
+    """
+
+    word: str
+    speaker: str
+    samples: np.ndarray
+    speech: tuple[int, int]
+
+
+def set_of(speaker: str) -> str:
+    """Which of `SETS` a speaker belongs to."""
+    part = int(hashlib.sha256(f"{_SALT}{speaker}".encode()).hexdigest()[:8], 16) % _PARTS
+    return {0: "dev", 1: "test"}.get(part, "train")
+
+
+def speaker_of(path: Path) -> str:
+    """The speaker that a file's name gives.
+
+    Raises:
+        BadInput: the name is not of the form HASH_nohash_TAKE.
+    """
+    speaker, mark, _ = path.stem.partition(_MARK)
+    if not mark or not speaker:
+        raise BadInput("the file's name does not tell the speaker", path, path.name, "HASH_nohash_TAKE.flac")
+    return speaker
+
+
+def read_words(folder: Path, which: str, words: Sequence[str] = WORDS) -> list[Recording]:
+    """Recordings of one set, in the order of their names.
+
+    Args:
+        folder: holds a folder of files a word.
+        which: one of `SETS`.
+        words: the words wanted.
+
+    Raises:
+        BadInput: a word has no folder or no recording of the set's speakers; a file cannot be read.
+    """
+    found: list[Recording] = []
+    for word in words:
+        paths = [path for path in sorted((folder / word).glob("*.flac")) if set_of(speaker_of(path)) == which]
+        if not paths:
+            raise BadInput(
+                f"no recordings of '{word}' by speakers of the set {which}",
+                folder / word,
+                expected="files HASH_nohash_TAKE.flac",
+                remedy="name the folder that holds speech_commands by --data or GHARIAL_DATA",
+            )
+        for path in paths:
+            samples = read(path)
+            found.append(Recording(word, speaker_of(path), samples, speech_bounds(samples)))
+    return found
+
+
+def read_noises(folder: Path) -> list[np.ndarray]:
+    """Recordings of background noise, each (n,) float32 with a root mean square of 1; those of silence are left out."""
+    noises = []
+    for path in sorted((folder / "silence").glob("*.flac")):
+        samples = read(path)
+        level = float(np.sqrt(np.mean(np.square(samples)))) if len(samples) else 0.0
+        if level > 1.0 / _FULL_SCALE:
+            noises.append(samples / np.float32(level))
+    return noises
+
+
+def read(path: Path) -> np.ndarray:
+    """Samples of a file, (n,) float32, full scale 1, 16 kHz."""
+    with open_audio(path) as source:
+        samples = read_all(source)
+    values = samples.astype(np.float32)
+    if samples.dtype == np.int16:
+        values /= np.float32(_FULL_SCALE)
+    values.setflags(write=False)
+    return values
+
+
+def speech_bounds(samples: np.ndarray) -> tuple[int, int]:
+    """First sample of the first loud frame of 10 ms, and the sample after the last; (0, n) where there is no sound."""
+    frames = len(samples) // _FRAME
+    energy = np.square(samples[: frames * _FRAME].reshape(frames, _FRAME)).mean(axis=1)
+    if frames == 0 or float(energy.max()) == 0.0:
+        return 0, len(samples)
+    loud = np.flatnonzero(energy > float(energy.max()) * 10.0 ** (-_QUIETER_DB / 10.0))
+    return int(loud[0]) * _FRAME, (int(loud[-1]) + 1) * _FRAME
