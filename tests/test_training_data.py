@@ -29,7 +29,7 @@ from gharial.errors import BadInput
 from gharial.features import FeatureSpec
 from gharial.model import demo_model
 
-PLAN = Plan(seed=5, words=12, longest=4, easy_steps=0, easy_longest=1)
+PLAN = Plan(seed=5, strings=6, longest=4, easy=0, ramp=0)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_noise_has_a_level_of_one_and_silence_is_left_out(folder):
 
 @pytest.mark.parametrize("mixture", [VARIED, PLAIN])
 def test_a_string_is_what_it_says_and_within_full_scale(seed, folder, mixture):
-    maker = string_maker(folder, "train", mixture)
+    maker = string_maker(folder, "train")
     random = np.random.default_rng(seed)
     for words in (1, 2, 7):
-        samples, text = maker.make(random, words)
+        samples, text = maker.make(random, words, mixture)
         assert samples.dtype == np.float32 and samples.ndim == 1
         assert 0.0 < np.abs(samples).max() <= 0.981
         assert len(text.split()) == words and set(text.split()) <= set(WORDS)
@@ -108,7 +108,7 @@ def test_a_string_s_words_come_in_its_text_s_order(seed):
     plain = replace(
         PLAIN, gain_db=(0, 0), word_gain_db=(0, 0), noise_share=0.0, hiss_db=(-200, -200), gap_s=0.1, edge_s=(0.01, 0.1)
     )
-    samples, text = StringMaker(recordings, [], plain).make(np.random.default_rng(seed), 6)
+    samples, text = StringMaker(recordings, []).make(np.random.default_rng(seed), 6, plain)
     at = [values[word] for word in text.split()]
     # The middle of each: levels that last. Between two of them there is a fade, so never two words without a dip.
     held = np.flatnonzero(np.abs(np.diff(samples)) > 0)
@@ -131,7 +131,7 @@ def test_features_are_those_of_the_front_end_where_nothing_is_varied(seed):
 
 def test_a_batch_is_the_same_whenever_it_is_made(folder, encode):
     spec = FeatureSpec()
-    make = BatchMaker(PLAN, string_maker(folder, "train", VARIED), spec, encode).make
+    make = BatchMaker(PLAN, string_maker(folder, "train"), spec, encode).make
     first = {number: make(number) for number in (0, 1, 2, 3)}
     for number in (3, 0, 2, 1):
         again = make(number)
@@ -143,7 +143,7 @@ def test_a_batch_is_the_same_whenever_it_is_made(folder, encode):
 
 
 def test_a_batch_has_what_the_network_takes(folder, encode):
-    batch = BatchMaker(PLAN, string_maker(folder, "train", VARIED), FeatureSpec(), encode).make(1)
+    batch = BatchMaker(PLAN, string_maker(folder, "train"), FeatureSpec(), encode).make(1)
     steps, strings, width = batch.features.shape
     assert width == 240 and steps % 2 == 0 and steps - batch.lengths.max() in (0, 1)
     assert batch.labels.shape == (strings, batch.tokens.max())

@@ -25,7 +25,7 @@ from gharial.features import FeatureSpec
 from gharial.floating.yardstick import TorchRnnt
 from gharial.model import demo_model
 
-SHORTENED = Recipe(steps=24, words=24, longest=3, easy_steps=8, easy_longest=1, warm_up=4, check=8)
+SHORTENED = Recipe(steps=24, strings=20, longest=3, easy=8, ramp=16, warm_up=4, check=8)
 STRINGS = 12  # of the dev and test sets
 
 
@@ -61,8 +61,8 @@ def test_the_network_computes_what_the_yardstick_does(data):
     checkpoint = load_hardware(demo_model())
     network = Network().eval()
     network.load_state_dict({name: torch.tensor(array) for name, array in checkpoint.state.items()})
-    maker = string_maker(data, "train", SHORTENED.mixture)
-    plan = replace(SHORTENED.plan, words=12)
+    maker = string_maker(data, "train")
+    plan = replace(SHORTENED.plan, strings=8)
     batch = BatchMaker(plan, maker, FeatureSpec.from_checkpoint(checkpoint), encoder(checkpoint.sentencepiece)).make(20)
     yardstick = TorchRnnt(checkpoint)
     features, lengths = torch.from_numpy(batch.features), torch.from_numpy(batch.lengths)
@@ -82,7 +82,7 @@ def test_updates_lower_the_loss(data):
     torch.manual_seed(recipe.seed)
     trainer = Trainer(recipe, Network(dropout=0.0))
     checkpoint = load_hardware(demo_model())
-    maker = string_maker(data, "train", recipe.mixture)
+    maker = string_maker(data, "train")
     spec = FeatureSpec.from_checkpoint(checkpoint)
     batch = BatchMaker(recipe.plan, maker, spec, encoder(checkpoint.sentencepiece)).make(0)
     losses = [trainer.update(batch) for _ in range(recipe.steps)]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +31,18 @@ class Variation:
     times: int
     time_frames: int
 
+    def at(self, share: float) -> Variation:
+        """A weaker variation: none at a share of 0, this one at 1; the number of masks stays."""
+        return replace(
+            self,
+            response=share * self.response,
+            warp=share * self.warp,
+            band_bins=int(share * self.band_bins),
+            time_frames=int(share * self.time_frames),
+        )
 
-TRAINING = Variation(response=0.25, warp=0.1, bands=2, band_bins=14, times=2, time_frames=8)
+
+TRAINING = Variation(response=0.15, warp=0.08, bands=2, band_bins=10, times=2, time_frames=6)
 
 
 def vary(vectors: np.ndarray, quiet: np.ndarray, random: np.random.Generator, variation: Variation) -> np.ndarray:

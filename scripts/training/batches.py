@@ -17,8 +17,9 @@ import numpy as np
 from gharial.features import FeatureSpec, FeatureStream
 from scripts.training.augment import TRAINING, Variation, vary
 from scripts.training.recordings import read_noises, read_words
-from scripts.training.strings import VARIED, Mixture, StringMaker
+from scripts.training.strings import PLAIN, VARIED, Mixture, StringMaker, between
 
+_STEP_S = 0.06  # an encoder step
 _AHEAD = 4  # batches a process
 _USES = 2  # of a string, its features varied anew for each; what is done to sound costs as much as an update
 
@@ -48,21 +49,29 @@ class Plan:
 
     Attributes:
         seed: starts everything random.
-        words: words of a batch, over all its strings.
+        strings: strings of a batch where they have one word; where they have n, this over the root of n.
         longest: most words of a string; a batch's strings are about of one length, each length equally often.
-        easy_steps: in the first so many batches strings have at most `easy_longest` words.
-        easy_longest: see above.
-        mixture: how strings are joined.
-        variation: how their features are varied.
+        easy: batches over which the most words of a string grow from 1 to `longest`.
+        ramp: batches over which mixture and variation grow to what they are in the end.
+        mixture: how strings are joined in the end; at first as `PLAIN` has it.
+        variation: how their features are varied in the end; at first not at all.
     """
 
     seed: int
-    words: int
+    strings: int
     longest: int
-    easy_steps: int
-    easy_longest: int
+    easy: int
+    ramp: int
     mixture: Mixture = VARIED
     variation: Variation = TRAINING
+
+    def words_at(self, number: int) -> int:
+        """Most words of a string of batch `number`."""
+        return self.longest if number >= self.easy else 1 + self.longest * number // max(1, self.easy)
+
+    def share_at(self, number: int) -> float:
+        """How much of the mixture and variation batch `number` has, 0 to 1."""
+        return min(1.0, number / max(1, self.ramp)) if self.ramp else 1.0
 
 
 def vectors_of(samples: np.ndarray, spec: FeatureSpec) -> np.ndarray:
@@ -103,9 +112,9 @@ class BatchMaker:
 
     def make(self, number: int) -> Batch:
         """Batch `number`, the same whenever it is asked for."""
-        variation = self._plan.variation
+        variation = self._plan.variation.at(self._plan.share_at(number))
         random = np.random.default_rng((self._plan.seed, number, 1))
-        strings = self._strings(number // _USES)
+        strings = self._strings(number - number % _USES)
         return collate(
             [vary(vectors, self._quiet, random, variation) for vectors, _ in strings],
             [self._encode(text) for _, text in strings],
@@ -113,24 +122,24 @@ class BatchMaker:
         )
 
     def _strings(self, number: int) -> list[tuple[np.ndarray, str]]:
-        """Features, not varied yet, and texts of the strings of the batches `_USES` number and so on."""
+        """Features, not varied yet, and texts of the strings of batch `number` and the next ones, `_USES` in all."""
         if self._held[0] != number:
             plan = self._plan
             random = np.random.default_rng((plan.seed, number, 0))
-            longest = plan.easy_longest if number * _USES < plan.easy_steps else plan.longest
-            words = int(random.integers(1, longest + 1))
+            words = int(random.integers(1, plan.words_at(number) + 1))
+            mixture = between(PLAIN, plan.mixture, plan.share_at(number))
             strings = []
-            for _ in range(max(1, round(plan.words / words))):
-                samples, text = self._maker.make(random, max(1, words - int(random.integers(2))))
+            for _ in range(max(1, round(plan.strings / words**0.5))):
+                samples, text = self._maker.make(random, max(1, words - int(random.integers(2))), mixture)
                 strings.append((vectors_of(samples, self._spec), text))
             self._held = (number, strings)
         return self._held[1]
 
 
-def string_maker(data: Path, which: str, mixture: Mixture) -> StringMaker:
+def string_maker(data: Path, which: str) -> StringMaker:
     """A maker of strings of one set's speakers, from the recordings in `data`/speech_commands."""
     folder = data / "speech_commands"
-    return StringMaker(read_words(folder, which), read_noises(folder), mixture)
+    return StringMaker(read_words(folder, which), read_noises(folder))
 
 
 def encoder(sentencepiece: bytes) -> Callable[[str], list[int]]:
@@ -146,12 +155,28 @@ def encoder(sentencepiece: bytes) -> Callable[[str], list[int]]:
     return encode
 
 
+def class_shares(words: Sequence[Sequence[int]], classes: int) -> list[float]:
+    """How often each class comes among the edges of a path, (classes,), blank last, where all words are as frequent.
+
+    Args:
+        words: token ids of each word; a word is taken to last a second.
+        classes: number of classes; those of no word are taken to come once in a million steps.
+    """
+    steps = len(words) / _STEP_S
+    counts = np.full(classes, 1e-6 * steps)
+    for ids in words:
+        np.add.at(counts, list(ids), 1.0)
+    counts[-1] = steps
+    shares: list[float] = (counts / counts.sum()).tolist()
+    return shares
+
+
 # What a process that makes batches holds.
 _own: list[BatchMaker] = []
 
 
 def _prepare(plan: Plan, data: Path, spec: FeatureSpec, sentencepiece: bytes) -> None:
-    _own[:] = [BatchMaker(plan, string_maker(data, "train", plan.mixture), spec, encoder(sentencepiece))]
+    _own[:] = [BatchMaker(plan, string_maker(data, "train"), spec, encoder(sentencepiece))]
 
 
 def _make(numbers: Sequence[int]) -> list[Batch]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -64,6 +64,15 @@ class Network(nn.Module):  # type: ignore[misc]
         # Its third module is the output layer, hence the name joint_net.2; the ones before have no parameters.
         self.joint_net = nn.Sequential(nn.ReLU(), nn.Identity(), nn.Linear(dims.joint, dims.classes))
         self._dropout = nn.Dropout(dropout)
+
+    def start_at(self, shares: Sequence[float]) -> None:
+        """Let every output start at the logarithm of how often its class comes, which need then not be learnt first.
+
+        Args:
+            shares: of each class among a path's edges, above 0.
+        """
+        with torch.no_grad():
+            self.joint_net[2].bias.copy_(torch.tensor(shares).log())
 
     def encode(self, features: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """joint_enc's outputs.

@@ -19,10 +19,10 @@ class Recipe:
     Attributes:
         seed: starts everything random.
         steps: batches, an update of the weights each.
-        words: words of a batch.
+        strings: see `Plan`, as for the next three.
         longest: most words of a string.
-        easy_steps: first so many batches have strings of at most `easy_longest` words.
-        easy_longest: see above.
+        easy: batches over which strings grow to that.
+        ramp: batches over which strings and features become as varied as they are in the end.
         rate: highest learning rate, reached after `warm_up` steps; a half cosine leads from there to `last_rate`.
         warm_up: see above.
         last_rate: see above.
@@ -32,24 +32,24 @@ class Recipe:
         dropout: see `Network`.
         average: how much of the averaged weights stays at each step, in the long run.
         check: steps from one look at the dev set to the next.
-        mixture: how strings are joined.
-        variation: how features are varied.
+        mixture: how strings are joined in the end.
+        variation: how features are varied in the end.
     """
 
     seed: int = 1
-    steps: int = 9000
-    words: int = 200
+    steps: int = 12000
+    strings: int = 64
     longest: int = 7
-    easy_steps: int = 300
-    easy_longest: int = 3
-    rate: float = 4e-3
+    easy: int = 1000
+    ramp: int = 3000
+    rate: float = 3e-3
     warm_up: int = 200
-    last_rate: float = 4e-5
+    last_rate: float = 3e-5
     decay: float = 1e-2
     betas: tuple[float, float] = (0.9, 0.98)
     clip: float = 1.0
-    dropout: float = 0.1
-    average: float = 0.998
+    dropout: float = 0.05
+    average: float = 0.999
     check: int = 500
     mixture: Mixture = field(default=VARIED)
     variation: Variation = field(default=TRAINING)
@@ -57,9 +57,7 @@ class Recipe:
     @property
     def plan(self) -> Plan:
         """The part that batches are made by."""
-        return Plan(
-            self.seed, self.words, self.longest, self.easy_steps, self.easy_longest, self.mixture, self.variation
-        )
+        return Plan(self.seed, self.strings, self.longest, self.easy, self.ramp, self.mixture, self.variation)
 
     def rate_at(self, step: int) -> float:
         """Learning rate of an update, `step` counted from 0."""

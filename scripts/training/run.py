@@ -24,11 +24,11 @@ from gharial.features import FeatureSpec
 from gharial.model import demo_model
 from gharial.model.vocabulary import Vocabulary
 from scripts.training import checkpoints
-from scripts.training.batches import batches, encoder, string_maker
+from scripts.training.batches import batches, class_shares, encoder, string_maker
 from scripts.training.network import DEMO, Network
 from scripts.training.recipe import Recipe
+from scripts.training.recordings import WORDS
 from scripts.training.sets import load_set, mel_statistics, write_set
-from scripts.training.strings import PLAIN
 from scripts.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -54,7 +54,7 @@ def train(data: Path, out: Path, recipe: Recipe, processes: int) -> Path:
     say(f"making the dev and test sets and mel statistics in {out}")
     for which in ("dev", "test"):
         if not (out / "sets" / which / "manifest.json").is_file():
-            write_set(out / "sets" / which, which, string_maker(data, which, PLAIN), recipe.longest, SET_STRINGS)
+            write_set(out / "sets" / which, which, string_maker(data, which), recipe.longest, SET_STRINGS)
     melmeans, melvars = statistics(data, out, recipe)
     spec = FeatureSpec(melmeans=melmeans, melvars=melvars)
     checkpoints.write_config(out, DEMO, sentencepiece, melmeans, melvars)
@@ -62,7 +62,9 @@ def train(data: Path, out: Path, recipe: Recipe, processes: int) -> Path:
     words = sum(len(said.split()) for batch in dev for said in batch.texts)
 
     torch.manual_seed(recipe.seed)
-    trainer = Trainer(recipe, Network(DEMO, recipe.dropout))
+    network = Network(DEMO, recipe.dropout)
+    network.start_at(class_shares([encode(word) for word in WORDS], DEMO.classes))
+    trainer = Trainer(recipe, network)
     last = out / checkpoints.LAST
     if last.is_file():
         state = checkpoints.read_training(last)
@@ -94,8 +96,7 @@ def statistics(data: Path, out: Path, recipe: Recipe) -> tuple[np.ndarray, np.nd
     if all(path.is_file() for path in paths):
         means, variances = (torch.load(path, weights_only=True).numpy() for path in paths)
         return means, variances
-    maker = string_maker(data, "train", recipe.mixture)
-    return mel_statistics(maker, recipe.longest, STATISTICS_STRINGS)
+    return mel_statistics(string_maker(data, "train"), recipe.mixture, recipe.longest, STATISTICS_STRINGS)
 
 
 def say(line: str) -> None:

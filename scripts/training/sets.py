@@ -16,19 +16,19 @@ from gharial.features import FeatureSpec, logmel
 from gharial.features.logmel import ENERGY_FLOOR
 from scripts.training.batches import Batch, collate, vectors_of
 from scripts.training.recordings import read
-from scripts.training.strings import StringMaker
+from scripts.training.strings import PLAIN, Mixture, StringMaker
 
 _GROUP = 50  # strings decoded at once
 
 _SEEDS = {"statistics": 101, "dev": 102, "test": 103}
 
 
-def mel_statistics(maker: StringMaker, longest: int, strings: int) -> tuple[np.ndarray, np.ndarray]:
+def mel_statistics(maker: StringMaker, mixture: Mixture, longest: int, strings: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each log-mel bin over frames with sound, (80,) float32 each."""
     random = np.random.default_rng(_SEEDS["statistics"])
     spec = FeatureSpec()
     frames = np.concatenate(
-        [logmel(maker.make(random, int(random.integers(1, longest + 1)))[0], spec) for _ in range(strings)]
+        [logmel(maker.make(random, int(random.integers(1, longest + 1)), mixture)[0], spec) for _ in range(strings)]
     )
     frames = frames[frames.max(axis=1) > np.log(ENERGY_FLOOR) + 1.0]
     return frames.mean(axis=0).astype(np.float32), frames.var(axis=0).astype(np.float32)
@@ -40,7 +40,7 @@ def write_set(folder: Path, which: str, maker: StringMaker, longest: int, string
     random = np.random.default_rng(_SEEDS[which])
     entries = []
     for index in range(strings):
-        samples, text = maker.make(random, 1 + index * longest // strings)
+        samples, text = maker.make(random, 1 + index * longest // strings, PLAIN)
         name = f"{which}{index:03d}.flac"
         soundfile.write(folder / name, samples, SAMPLE_RATE, subtype="PCM_16")
         seconds = round(len(samples) / SAMPLE_RATE, 4)

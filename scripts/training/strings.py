@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 import soxr
@@ -54,21 +55,21 @@ class Mixture:
 
 
 VARIED = Mixture(
-    one_speaker=0.6,
+    one_speaker=0.5,
     margin_s=(0.0, 0.15),
     whole=0.15,
     gap_s=0.12,
     longest_gap_s=0.6,
     edge_s=(0.0, 0.3),
-    speed=(0.85, 1.18),
-    word_speed=(0.95, 1.05),
+    speed=(0.88, 1.14),
+    word_speed=(0.96, 1.04),
     gain_db=(-10.0, 8.0),
     word_gain_db=(-3.0, 3.0),
     noise_share=0.6,
-    noise_db=(5.0, 40.0),
-    hiss_db=(-90.0, -50.0),
+    noise_db=(8.0, 40.0),
+    hiss_db=(-90.0, -55.0),
 )
-"""What is trained on."""
+"""What is trained on in the end."""
 
 PLAIN = Mixture(
     one_speaker=0.5,
@@ -85,7 +86,16 @@ PLAIN = Mixture(
     noise_db=(20.0, 40.0),
     hiss_db=(-80.0, -60.0),
 )
-"""What is tested on: the recordings as they are, but for gaps and light noise."""
+"""What is tested on, and trained on at first: the recordings as they are, but for gaps and light noise."""
+
+
+def between(first: Mixture, last: Mixture, share: float) -> Mixture:
+    """A mixture between two: `first` at a share of 0, `last` at 1."""
+
+    def mixed(a: Any, b: Any) -> Any:
+        return tuple(map(mixed, a, b)) if isinstance(a, tuple) else a + share * (b - a)
+
+    return Mixture(*map(mixed, astuple(first), astuple(last)))
 
 
 class StringMaker:
@@ -94,11 +104,9 @@ class StringMaker:
     Args:
         recordings: of one set.
         noises: background noise, each (n,) with a root mean square of 1; may be empty.
-        mixture: how strings are joined.
     """
 
-    def __init__(self, recordings: Sequence[Recording], noises: Sequence[np.ndarray], mixture: Mixture) -> None:
-        self._mixture = mixture
+    def __init__(self, recordings: Sequence[Recording], noises: Sequence[np.ndarray]) -> None:
         self._noises = noises
         self._by_word: dict[str, list[Recording]] = defaultdict(list)
         self._by_speaker: dict[str, dict[str, list[Recording]]] = defaultdict(lambda: defaultdict(list))
@@ -111,24 +119,24 @@ class StringMaker:
         counts = np.array([sum(map(len, self._by_speaker[speaker].values())) for speaker in self._speakers], float)
         self._shares = np.sqrt(counts) / np.sqrt(counts).sum()
 
-    def make(self, random: np.random.Generator, words: int) -> tuple[np.ndarray, str]:
+    def make(self, random: np.random.Generator, words: int, mixture: Mixture) -> tuple[np.ndarray, str]:
         """A string.
 
         Args:
             random: where every choice comes from.
             words: number of words, 1 or more.
+            mixture: how they are joined.
 
         Returns:
             (n,) float32 samples, full scale 1, 16 kHz, and what is said.
         """
-        mixture = self._mixture
-        chosen = self._choose(random, words)
+        chosen = self._choose(random, words, mixture.one_speaker)
         speed = random.uniform(*mixture.speed)
         pieces = [_silence(random.uniform(*mixture.edge_s))]
         for index, recording in enumerate(chosen):
             if index:
                 pieces.append(_silence(min(random.exponential(mixture.gap_s), mixture.longest_gap_s)))
-            pieces.append(self._word(random, recording, speed))
+            pieces.append(_word(random, recording, speed, mixture))
         pieces.append(_silence(random.uniform(*mixture.edge_s)))
         samples = np.concatenate(pieces)
         level = float(np.sqrt(np.mean(np.square(samples))))
@@ -143,10 +151,10 @@ class StringMaker:
             samples *= np.float32(_PEAK / peak)
         return samples, " ".join(recording.word for recording in chosen)
 
-    def _choose(self, random: np.random.Generator, words: int) -> list[Recording]:
+    def _choose(self, random: np.random.Generator, words: int, one_speaker: float) -> list[Recording]:
         """Recordings of a string: each word is drawn first, then who says it."""
         own = None
-        if random.random() < self._mixture.one_speaker:
+        if random.random() < one_speaker:
             own = self._by_speaker[self._speakers[random.choice(len(self._speakers), p=self._shares)]]
         chosen = []
         for _ in range(words):
@@ -155,24 +163,6 @@ class StringMaker:
             takes = (self._by_word if own is None else own)[word]
             chosen.append(takes[random.integers(len(takes))])
         return chosen
-
-    def _word(self, random: np.random.Generator, recording: Recording, speed: float) -> np.ndarray:
-        mixture = self._mixture
-        first, end = recording.speech
-        before, after = (int(random.uniform(*mixture.margin_s) * SAMPLE_RATE) for _ in range(2))
-        if random.random() < mixture.whole:
-            samples = recording.samples.copy()
-        else:
-            samples = recording.samples[max(0, first - before) : end + after].copy()
-        factor = speed * random.uniform(*mixture.word_speed)
-        if factor != 1.0:
-            samples = soxr.resample(samples, SAMPLE_RATE * factor, SAMPLE_RATE).astype(np.float32)
-        fade = min(_FADE, len(samples) // 2)
-        ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
-        samples[:fade] *= ramp
-        samples[len(samples) - fade :] *= ramp[::-1]
-        samples *= np.float32(_gain(random.uniform(*mixture.word_gain_db)))
-        return samples
 
     def _noise(self, random: np.random.Generator, length: int) -> np.ndarray:
         """Noise of a root mean square of about 1: a recording's, repeated, or white or coloured noise."""
@@ -187,6 +177,24 @@ class StringMaker:
         # Falls by 6 dB an octave from some 100 Hz on; by blocks of the filter's response, which dies within 256.
         response = (_SLOPE ** np.arange(256)).astype(np.float32) * np.float32(np.sqrt(1.0 - _SLOPE**2))
         return np.convolve(white, response)[:length]
+
+
+def _word(random: np.random.Generator, recording: Recording, speed: float, mixture: Mixture) -> np.ndarray:
+    first, end = recording.speech
+    before, after = (int(random.uniform(*mixture.margin_s) * SAMPLE_RATE) for _ in range(2))
+    if random.random() < mixture.whole:
+        samples = recording.samples.copy()
+    else:
+        samples = recording.samples[max(0, first - before) : end + after].copy()
+    factor = speed * random.uniform(*mixture.word_speed)
+    if factor != 1.0:
+        samples = soxr.resample(samples, SAMPLE_RATE * factor, SAMPLE_RATE).astype(np.float32)
+    fade = min(_FADE, len(samples) // 2)
+    ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
+    samples[:fade] *= ramp
+    samples[len(samples) - fade :] *= ramp[::-1]
+    samples *= np.float32(_gain(random.uniform(*mixture.word_gain_db)))
+    return samples
 
 
 def _silence(seconds: float) -> np.ndarray:
