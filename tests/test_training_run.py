@@ -135,7 +135,14 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(data, tmp_path,
 def test_another_recipe_does_not_go_on_from_a_folder_s_training(data, tmp_path, script):
     script.train(data, tmp_path, replace(SHORTENED, steps=2, check=1), 0)
     with pytest.raises(BadInput, match="another recipe"):
-        script.train(data, tmp_path, replace(SHORTENED, steps=3, check=1), 0)
+        script.train(data, tmp_path, replace(SHORTENED, steps=2, check=1, rate=1e-3), 0)
+
+
+def test_a_training_can_be_given_more_steps(data, tmp_path, script, capsys):
+    script.train(data, tmp_path, replace(SHORTENED, steps=2, check=1), 0)
+    script.train(data, tmp_path, replace(SHORTENED, steps=3, check=1), 0)
+    lines = capsys.readouterr().out
+    assert "going on from step 2" in lines and "step 3 of 3" in lines and "step 2 of 3" not in lines
 
 
 def test_recordings_that_are_missing_are_named(tmp_path, script, capsys):

@@ -42,8 +42,8 @@ def read_training(path: Path) -> dict[str, Any]:
     return state
 
 
-def inference_config(dims: ModelDims) -> dict[str, Any]:
-    """What a hardware checkpoint says of a model: features, sizes, tokens."""
+def configuration(dims: ModelDims) -> dict[str, Any]:
+    """What an export needs to be told of a training: features, sizes, tokens."""
     return {
         "tokenizer": {
             "sentpiece_model": TOKENS,
@@ -79,13 +79,11 @@ def inference_config(dims: ModelDims) -> dict[str, Any]:
 def write_config(
     folder: Path, dims: ModelDims, sentencepiece: bytes, melmeans: np.ndarray, melvars: np.ndarray
 ) -> None:
-    """Write the configuration and what it points to: the SentencePiece model and the mel statistics."""
+    """Write the configuration, the SentencePiece model that it points to, and the mel statistics."""
     write_atomically(folder / TOKENS, iter([sentencepiece]))
     write_torch(folder / "melmeans.pt", torch.from_numpy(melmeans))
     write_torch(folder / "melvars.pt", torch.from_numpy(melvars))
-    config = inference_config(dims)
-    config["input_val"]["filterbank_features"]["stats_path"] = "."
-    write_atomically(folder / CONFIG, iter([yaml.safe_dump(config, sort_keys=False).encode()]))
+    write_atomically(folder / CONFIG, iter([yaml.safe_dump(configuration(dims), sort_keys=False).encode()]))
 
 
 def training_checkpoint(
@@ -111,21 +109,4 @@ def best_of(state: dict[str, Any], errors: int, words: int) -> dict[str, Any]:
         "step": progress["best_step"],
         "best_wer": 100.0 * errors / words,
         "optimizer": {},
-    }
-
-
-def hardware_tree(checkpoint: dict[str, Any], dims: ModelDims, version: str) -> dict[str, Any]:
-    """The content of a hardware checkpoint, from a training checkpoint."""
-    return {
-        "state_dict": {name: checkpoint["ema_state_dict"][name].float().contiguous() for name in dims.shapes()},
-        "epoch": checkpoint["epoch"],
-        "step": checkpoint["step"],
-        "best_wer": float(checkpoint["best_wer"]),
-        "melmeans": checkpoint["melmeans"],
-        "melvars": checkpoint["melvars"],
-        "melalpha": 0.0,
-        "sentpiece_model": checkpoint["sentpiece_model"],
-        "version": version,
-        "rnnt_config": inference_config(dims),
-        "ngram": {"binary": None, "scale_factor": None},
     }

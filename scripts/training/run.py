@@ -20,6 +20,7 @@ import torch
 
 import gharial
 from gharial.checkpoint import load_hardware
+from gharial.export import export_checkpoint
 from gharial.features import FeatureSpec
 from gharial.model import demo_model
 from gharial.model.vocabulary import Vocabulary
@@ -32,7 +33,6 @@ from scripts.training.sets import load_set, mel_statistics, write_set
 from scripts.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-VERSION = "1.14.0"
 
 SET_STRINGS = 400
 """Strings of the dev set, and of the test set."""
@@ -68,7 +68,8 @@ def train(data: Path, out: Path, recipe: Recipe, processes: int) -> Path:
     last = out / checkpoints.LAST
     if last.is_file():
         state = checkpoints.read_training(last)
-        if state["recipe"] != recipe.as_dict():
+        # A training may be given more or fewer steps than it began with: its rate then falls later or sooner.
+        if {**state["recipe"], "steps": recipe.steps} != recipe.as_dict():
             raise gharial.BadInput(
                 "the folder holds a training by another recipe", last, remedy="name another folder by --out"
             )
@@ -77,16 +78,16 @@ def train(data: Path, out: Path, recipe: Recipe, processes: int) -> Path:
 
     def save() -> None:
         state = checkpoints.training_checkpoint(trainer.state(), melmeans, melvars, sentencepiece)
-        checkpoints.write_torch(last, state)
+        # The best first: a training that is stopped in between is taken up before this look, and writes both again.
         checkpoints.write_torch(out / checkpoints.BEST, checkpoints.best_of(state, trainer.progress.best_errors, words))
+        checkpoints.write_torch(last, state)
 
     made = batches(recipe.plan, data, spec, sentencepiece, trainer.progress.step, recipe.steps, processes)
     trainer.run(made, dev, text, say, save)
     best = checkpoints.read_training(out / checkpoints.BEST)
     say(f"best on dev: step {best['step']}, {best['best_wer']:.2f} %")
     target = out / "demo-small.hw.pt"
-    checkpoints.write_torch(target, checkpoints.hardware_tree(best, DEMO, VERSION))
-    load_hardware(target)
+    export_checkpoint(out / checkpoints.BEST, out / checkpoints.CONFIG, target, skip_ngram=True)
     return target
 
 
@@ -111,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="holds speech_commands (default: $GHARIAL_DATA)")
     parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="where everything goes")
-    parser.add_argument("--steps", type=int, metavar="N", help="updates of the weights (default: the recipe's)")
+    parser.add_argument("--steps", type=int, metavar="N", help="updates of the weights, those made included (default: the recipe's)")
     parser.add_argument("--seed", type=int, metavar="N", default=1, help="another training of the same recipe")
     parser.add_argument(
         "--processes", type=int, metavar="N", default=1, help="that make strings, beside the one that trains"
