@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="holds speech_commands (default: $GHARIAL_DATA)")
     parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="where everything goes")
-    parser.add_argument("--steps", type=int, metavar="N", help="updates of the weights, those made included (default: the recipe's)")
+    parser.add_argument("--steps", type=int, metavar="N", help="updates of the weights in all (default: the recipe's)")
     parser.add_argument("--seed", type=int, metavar="N", default=1, help="another training of the same recipe")
     parser.add_argument(
         "--processes", type=int, metavar="N", default=1, help="that make strings, beside the one that trains"
