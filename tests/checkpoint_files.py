@@ -114,5 +114,11 @@ def refused(path: Path, *parts: str) -> BadInput:
     message = str(caught.value)
     for part in (str(path), *parts):
         assert part in message
-    assert len(message.split("\n")) <= 3
+    complete(caught.value)
     return caught.value
+
+
+def complete(error: BadInput) -> None:
+    """Asserts that a refusal says where, what was found, what was expected and what to do, in three lines."""
+    assert None not in (error.where, error.found, error.expected, error.remedy), error
+    assert len(str(error).split("\n")) == 3

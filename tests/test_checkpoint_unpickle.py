@@ -13,7 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoint_files import PROTO2, PROTO4, PROTO5, STOP, archive, group, integer, named, storage, tensor, text
+from checkpoint_files import (
+    PROTO2,
+    PROTO4,
+    PROTO5,
+    STOP,
+    archive,
+    complete,
+    group,
+    integer,
+    named,
+    storage,
+    tensor,
+    text,
+)
 
 from gharial.checkpoint.torchzip import load
 from gharial.checkpoint.unpickle import MAX_DEPTH, MAX_INSTRUCTIONS, unpickle
@@ -40,7 +53,7 @@ def refused(data: bytes, *parts: str) -> BadInput:
     message = str(caught.value)
     for part in ("m.pt: a/data.pkl", *parts):
         assert part in message
-    assert len(message.split("\n")) <= 3
+    complete(caught.value)
     assert len(message) < 1500
     return caught.value
 
@@ -84,16 +97,6 @@ def test_names_outside_the_list(module: str, name: str) -> None:
         for call in (group(text("true")) + b"R", b")R", b""):
             error = refused(head + lookup + call + STOP, CODE, f"{module}.{name}")
             assert "torch.load" in (error.remedy or "")
-
-
-def test_enumeration_of_training_checkpoints() -> None:
-    """CAIMAN-ASR 1.13 and later keep one in `tokenizer_kw`: its value is taken, and nothing else can be done."""
-    name = stack_global("caiman_asr_train.data.unk_handling", "UnkHandling")
-    assert read(PROTO5 + name + text("FAIL") + b"\x85R" + STOP) == "FAIL"
-    for call in (b")R", integer(1) + b"\x85R", group(text("a"), text("b")) + b"R"):
-        refused(PROTO5 + name + call + STOP, "calls caiman_asr_train.data.unk_handling.UnkHandling", "one text")
-    refused(PROTO5 + name + STOP, "leaves a class")
-    refused(PROTO5 + stack_global("caiman_asr_train.data", "UnkHandling") + STOP, CODE)
 
 
 class Evil:

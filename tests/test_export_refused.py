@@ -15,11 +15,13 @@ import ngram_files
 import pytest
 import torch
 import yaml
-from checkpoint_files import demo
+from checkpoint_files import PROTO5, STOP, complete, demo, group, integer, text
 from checkpoint_variants import SPEC, with_symbols
 from command import Run
 from training_files import Training, training
 
+from gharial.checkpoint.unpickle import unpickle
+from gharial.errors import BadInput
 from gharial.export import exporter
 from gharial.ngram import trailer
 
@@ -29,7 +31,14 @@ Tree = dict[str, Any]
 def refused(cli: Run, run: Training, *parts: str, more: tuple[object, ...] = ()) -> None:
     """Asserts one refusal with all parts, exit code 2 and no new file."""
     before = sorted(run.folder.rglob("*"))
-    cli(*run.words(run.folder / "out.hw.pt", *more)).refused(*parts)
+    outcome = cli(*run.words(run.folder / "out.hw.pt", *more))
+    outcome.refused(*parts)
+    lines = outcome.err.splitlines()
+    assert ": " in lines[0]
+    if "no such file" not in lines[0] and "is a directory" not in lines[0]:
+        assert lines[1].startswith("found ")
+        assert ", expected " in lines[1]
+        assert lines[2]
     assert sorted(run.folder.rglob("*")) == before
 
 
@@ -288,3 +297,21 @@ def test_paths_inside_the_checkpoint_are_not_followed(cli: Run, tmp_path: Path) 
     )
     refused(cli, run, "expected /no/such/spm.model")
     assert yaml.safe_load(run.config.read_text())["tokenizer"]["sentpiece_model"] == "/no/such/spm.model"
+
+
+def test_enumeration_of_training_checkpoints() -> None:
+    """CAIMAN-ASR 1.13 and later keep one in `tokenizer_kw`: its value is taken, and nothing else can be done."""
+
+    def read(call: bytes, module: str = "caiman_asr_train.data.unk_handling") -> Any:
+        name = text(module) + text("UnkHandling") + b"\x93"
+        return unpickle(PROTO5 + name + call + STOP, "m.pt", lambda ref: None)
+
+    assert read(text("FAIL") + b"\x85R") == "FAIL"
+    for call in (b")R", integer(1) + b"\x85R", group(text("a"), text("b")) + b"R"):
+        with pytest.raises(BadInput, match=r"calls caiman_asr_train.* with arguments") as caught:
+            read(call)
+        complete(caught.value)
+    with pytest.raises(BadInput, match="leaves a class"):
+        read(b"")
+    with pytest.raises(BadInput, match="would run code"):
+        read(text("FAIL") + b"\x85R", "caiman_asr_train.data")

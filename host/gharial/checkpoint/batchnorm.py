@@ -95,7 +95,8 @@ def _affine(norm: Mapping[str, np.ndarray], where: str) -> tuple[np.ndarray, np.
     """Scale a and offset b of one normalisation, float64."""
     weight, bias, mean, var = (norm[part].astype(np.float64) for part in PARTS)
     if (var < 0).any():
-        raise BadInput("a running variance is negative", where, shown(float(var.min())), "0 or more")
+        remedy = "the training went wrong, or the file is damaged: export it again"
+        raise BadInput("a running variance is negative", where, shown(float(var.min())), "0 or more", remedy)
     a = weight / np.sqrt(var + EPS)
     return a, bias - a * mean
 

@@ -13,6 +13,7 @@ from gharial.errors import BadInput
 _WINDOW_S = 0.025
 _TESTING_WINDOW_S = 0.020
 _TESTING_CLASSES = 1024
+_REMEDY = "export the checkpoint again with the configuration that it was trained with"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
     for key, only in (("window", "hann"), ("normalize", "per_feature")):
         value = bank.maybe_text(key)
         if value not in (None, only):
-            raise BadInput(f"features with this {key} are not supported", where, shown(value), only)
+            raise BadInput(f"features with this {key} are not supported", where, shown(value), only, _REMEDY)
     settings = FeatureSettings(
         sample_rate=bank.integer("sample_rate", default.sample_rate, 8000, 48000),
         window_size=bank.number("window_size", default.window_size, 0.001, 1.0),
@@ -87,6 +88,7 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
             where,
             f"{settings.window_samples} samples",
             f"at most n_fft = {settings.n_fft}",
+            _REMEDY,
         )
     if settings.n_filt * settings.stacking != dims.features:
         raise BadInput(
@@ -94,6 +96,6 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
             where,
             f"{settings.n_filt} mel bins x {settings.stacking} frames = {settings.n_filt * settings.stacking}",
             f"{dims.features}, the columns of encoder.pre_rnn.lstm.weight_ih_l0",
-            "export the checkpoint again with the configuration that it was trained with",
+            _REMEDY,
         )
     return settings

@@ -18,6 +18,9 @@ from gharial.checkpoint.config import Section
 from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
 
+_PATTERN = "a regular expression of all prefixes"
+_EXPORT = "export the checkpoint again with the prefix_spec that it was trained with"
+
 MAX_PATTERN = 4096
 MAX_PREFIXES = 1024
 _MAX_CHARACTERS = 1 << 16
@@ -52,9 +55,10 @@ def parse_prefix_spec(value: Any, where: str) -> PrefixSpec | None:
     pattern = section.maybe_text("valid_prefix")
     default = section.maybe_text("default_prefix")
     if pattern is None:
-        raise BadInput("valid_prefix is missing", where, expected="a regular expression")
+        raise BadInput("valid_prefix is missing", where, listed(map(shown, value), 6) or "nothing", _PATTERN, _EXPORT)
     if len(pattern) > MAX_PATTERN:
-        raise BadInput("valid_prefix is too long", where, f"{len(pattern)} characters", f"at most {MAX_PATTERN}")
+        found = f"{len(pattern)} characters"
+        raise BadInput("valid_prefix is too long", where, found, f"at most {MAX_PATTERN}", _EXPORT)
     prefixes = expand(pattern)
     if default is not None and prefixes is not None and default not in prefixes:
         raise BadInput(

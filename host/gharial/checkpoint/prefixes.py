@@ -98,6 +98,7 @@ class Prefixes:
                     f"{self._where}: {what}",
                     f"{shown(prefix)}, which goes on with {shown(prefix[at:], 24)} where a symbol should begin",
                     self._shown_symbols(),
+                    "give a prefix of these symbols, or the model another SentencePiece model",
                 )
             tokens.append(self.symbols[prefix[at : at + size]])
             at += size

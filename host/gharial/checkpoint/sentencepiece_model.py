@@ -43,7 +43,7 @@ def count_pieces(model: bytes, where: str) -> int:
     """Pieces of the model; BadInput if the bytes are no protocol buffer or hold none."""
     pieces = sum(field == _PIECES and wire == _LENGTH for field, wire, _ in _fields(model, where))
     if pieces == 0:
-        raise _damaged(where)
+        raise _damaged(where, model)
     return pieces
 
 
@@ -59,7 +59,7 @@ def read_pieces(model: bytes, where: str) -> list[Piece]:
         if field == _PIECES and isinstance(value, bytes)
     ]
     if not pieces:
-        raise _damaged(where)
+        raise _damaged(where, model)
     return pieces
 
 
@@ -78,9 +78,9 @@ def _piece(data: bytes, where: str) -> Piece:
             elif field == _KIND and isinstance(value, int):
                 kind = PieceKind(value)
     except ValueError:
-        raise _damaged(where) from None
+        raise _damaged(where, data) from None
     if not text:
-        raise _damaged(where)
+        raise _damaged(where, data)
     return Piece(text, kind)
 
 
@@ -99,9 +99,9 @@ def _fields(model: bytes, where: str) -> Iterator[tuple[int, int, int | bytes]]:
         elif wire in (_FIXED64, _FIXED32):
             size = 8 if wire == _FIXED64 else 4
         else:
-            raise _damaged(where)
+            raise _damaged(where, model)
         if at + size > len(model):
-            raise _damaged(where)
+            raise _damaged(where, model)
         yield field, wire, model[at : at + size]
         at += size
 
@@ -116,13 +116,14 @@ def _varint(model: bytes, at: int, where: str) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return value, at + i + 1
-    raise _damaged(where)
+    raise _damaged(where, model)
 
 
-def _damaged(where: str) -> BadInput:
+def _damaged(where: str, model: bytes) -> BadInput:
     return BadInput(
         "this is no SentencePiece model",
         where,
-        expected="the bytes of a .model file",
-        remedy="export the checkpoint again with the SentencePiece model it was trained with",
+        f"{len(model)} bytes, the first {model[:8].hex(' ') or 'of which is not there'}",
+        "the bytes of a .model file",
+        "export the checkpoint again with the SentencePiece model it was trained with",
     )

@@ -30,6 +30,7 @@ MAX_FILE_BYTES = 8 << 30
 
 _FORMAT_VERSIONS = range(1, 11)
 _DAMAGED = "copy or download the file again: it is damaged"
+_PATH = "give the path of a .hw.pt file"
 
 
 def load(path: str | os.PathLike[str], select: Callable[[Any], Any] | None = None) -> Any:
@@ -67,14 +68,14 @@ def open_checkpoint(name: str) -> Iterator[BufferedReader]:
     Raises:
         BadInput: it is missing, is no plain file, is too large, or cannot be read (now or in the `with` block).
     """
-    with open_regular(name, "a checkpoint file", "give the path of a .hw.pt file") as file:
+    with open_regular(name, "a checkpoint file", _PATH) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
-            raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}")
+            raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}", _PATH)
         try:
             yield file
         except OSError as error:
-            raise BadInput("cannot be read", name, error.strerror) from None
+            raise BadInput("cannot be read", name, error.strerror, "a checkpoint file", "copy it again") from None
 
 
 class _Checkpoint:
@@ -171,7 +172,7 @@ class _Checkpoint:
         member = self._archive.members.get(name)
         where = f"{self._path}: {shown(name)}"
         if member is None:
-            raise BadInput("the data of a tensor are missing", where, remedy=_DAMAGED)
+            raise BadInput("the data of a tensor are missing", where, "no such member", "the member", _DAMAGED)
         size = storage.numel * storage.kind.dtype.itemsize
         if member.size != size:
             raise BadInput(
@@ -188,6 +189,7 @@ class _Checkpoint:
             name = self._member_of(storage)
             data = memoryview(self._archive.read(name))
             if storage.kind.name == "bool" and np.frombuffer(data, np.uint8).max(initial=0) > 1:
-                raise BadInput("a bool tensor holds other bytes than 0 and 1", f"{self._path}: {shown(name)}")
+                what, where = "a bool tensor holds other bytes", f"{self._path}: {shown(name)}"
+                raise BadInput(what, where, f"bytes up to {max(data)}", "bytes 0 and 1", _DAMAGED)
             self._storages[storage.key] = data
         return data

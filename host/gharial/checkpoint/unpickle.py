@@ -45,6 +45,7 @@ _CALLS = {
 
 _UNTRUSTED = "do not open it with pickle or torch.load; export the checkpoint again, or get it from someone you trust"
 _DAMAGED = "copy or download the file again: it is damaged"
+_EXPECTED = "a pickle as torch.save writes it of plain data and tensors"
 
 
 def unpickle(data: bytes, where: str, check_storage: StorageCheck) -> Any:
@@ -97,7 +98,9 @@ class _Machine:
     # Errors
 
     def _fail(self, what: str, found: object = None, expected: object = None, remedy: str = _DAMAGED) -> BadInput:
-        return BadInput(f"pickle {what}", f"{self._where} byte {self._at}", found, expected, remedy)
+        if found is None:
+            found = f"bytes {self._data[max(self._at - 8, 0) : self._at].hex(' ')}"
+        return BadInput(f"pickle {what}", f"{self._where} byte {self._at}", found, expected or _EXPECTED, remedy)
 
     def _code(self, what: str, found: object = None, expected: object = None) -> BadInput:
         return self._fail(f"would run code: {what}", found, expected, _UNTRUSTED)
@@ -317,8 +320,8 @@ class _TreeCheck:
     def check(self, root: Any) -> None:
         self._weigh(root, 0)
 
-    def _fail(self, what: str) -> BadInput:
-        return BadInput(f"pickle {what}", self._where, remedy=_UNTRUSTED)
+    def _fail(self, what: str, found: str) -> BadInput:
+        return BadInput(f"pickle {what}", self._where, found, _EXPECTED, _UNTRUSTED)
 
     def _weigh(self, value: Any, depth: int) -> tuple[int, int, int]:
         kind = type(value)
@@ -327,15 +330,15 @@ class _TreeCheck:
         if value is None or kind in (bool, int, float, TensorRef):
             return 1, 0, 0
         if kind in (Global, StorageRef):
-            raise self._fail("leaves a class or a bare storage in its result")
+            raise self._fail("leaves a class or a bare storage in its result", shown(value))
         known = self._known.get(id(value))
         # Recursion stays within MAX_DEPTH calls.
         if depth + (known[2] if known else 0) > MAX_DEPTH:
-            raise self._fail(f"nests deeper than {MAX_DEPTH} levels")
+            raise self._fail(f"nests deeper than {MAX_DEPTH} levels", "more levels")
         if known is not None:
             return known
         if id(value) in self._open:
-            raise self._fail("holds an object that contains itself")
+            raise self._fail("holds an object that contains itself", shown(value))
         self._open.add(id(value))
         nodes, text, height = 1, 0, 0
         children = [*value.keys(), *value.values()] if isinstance(value, dict) else value
@@ -345,7 +348,9 @@ class _TreeCheck:
             text += more_text
             height = max(height, below + 1)
             if nodes > MAX_NODES or text > self._max_text:
-                raise self._fail("repeats its parts until the result is far larger than the file")
+                raise self._fail(
+                    "repeats its parts until the result is far larger than the file", f"over {nodes:,} parts"
+                )
         self._open.remove(id(value))
         self._known[id(value)] = (nodes, text, height)
         return nodes, text, height

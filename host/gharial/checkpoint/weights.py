@@ -96,7 +96,8 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
             name = name.removeprefix("module.")
         name = plain_name(name)
         if name in tensors:
-            raise BadInput(f"two tensors have the name {shown(name)} without their prefix", where, remedy=_EXPORT)
+            what = f"two tensors have the name {shown(name)} without their prefix"
+            raise BadInput(what, where, f"{shown(key)} and another", "one of them", _EXPORT)
         if not is_counter(name):
             tensors[name] = value
     duplicates = {name: tensors.pop(name) for name in _DUPLICATES if name in tensors}
@@ -123,7 +124,8 @@ def finish(
         check_finite(array, name, where)
     for name, array in duplicates.items():
         if not np.array_equal(array, tensors[_DUPLICATES[name]]):
-            raise BadInput(f"{name} differs from {_DUPLICATES[name]}, its second name", where, remedy=_EXPORT)
+            what = f"{name} differs from {_DUPLICATES[name]}, its second name"
+            raise BadInput(what, where, "other values", "equal tensors", _EXPORT)
     state = dict(tensors)
     pad = None
     if norms:
@@ -201,8 +203,8 @@ def _misfit_error(misfit: Misfit, where: str) -> BadInput:
     return BadInput(
         "tensors do not fit the model: " + "; ".join(parts),
         where,
-        listed(f"{name} {shape}" for name, shape in found) or None,
-        listed(f"{name} {shape}" for name, shape in expected) or None,
+        listed(f"{name} {shape}" for name, shape in found) or "no such tensor",
+        listed(f"{name} {shape}" for name, shape in expected) or "no such tensor",
         _EXPORT,
     )
 

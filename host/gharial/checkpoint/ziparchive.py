@@ -80,9 +80,11 @@ class ZipArchive:
         """Data of member `name`, its CRC-32 checked. Raises BadInput when absent, damaged, compressed or encrypted."""
         member = self.members.get(name)
         if member is None:
-            raise BadInput("a member is missing", f"{self._path}: {shown(name)}", remedy=_DAMAGED)
+            found = f"{len(self.members)} others"
+            raise BadInput("a member is missing", f"{self._path}: {shown(name)}", found, "the member", _DAMAGED)
         if member.closed is not None:
-            raise self._fail(f"member {shown(name)} is {member.closed}", expected="a stored member", remedy=_RESAVE)
+            what = f"member {shown(name)} is {member.closed}"
+            raise self._fail(what, member.closed, "a stored member", _RESAVE)
         data = self._read_at(member.offset, member.size)
         crc = zlib.crc32(data)
         if crc != member.crc:
@@ -96,6 +98,8 @@ class ZipArchive:
         return data
 
     def _fail(self, what: str, found: object = None, expected: object = None, remedy: str = _DAMAGED) -> BadInput:
+        found = f"a file of {self._size} bytes" if found is None else found
+        expected = "a zip file as torch.save writes it" if expected is None else expected
         return BadInput(what, f"{self._path}: zip directory", found, expected, remedy)
 
     def _read_at(self, offset: int, size: int) -> bytes:

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
     alpha = args.melalpha
     if alpha is not None and not 0.0 <= alpha < 1.0:
-        raise BadInput("this is no rate", "--melalpha", alpha, "0 or more and below 1")
+        usual = "0.001 is what CAIMAN-ASR exported up to 1.8"
+        raise BadInput("this is no rate", "--melalpha", alpha, "0 or more and below 1", usual)
     check_output(args.output, args.ckpt, args.config)
     exported = export_checkpoint(
         args.ckpt,

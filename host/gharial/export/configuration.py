@@ -116,14 +116,15 @@ def _section(tree: Mapping[Any, Any], sections: tuple[str, ...], name: str) -> M
         if not isinstance(source, Mapping):
             where = f"{name}: {'.'.join(sections[:depth])}"
             what = "the section is missing" if source is None else "this must be a section"
-            raise BadInput(what, where, None if source is None else shown(source), "keys and values", _REMEDY)
+            raise BadInput(what, where, "nothing" if source is None else shown(source), "keys and values", _REMEDY)
     return source
 
 
 def _value(source: Mapping[Any, Any], key: str, kind: type, where: str) -> Any:
     value = source.get(key)
     if value is None:
-        raise BadInput(f"the key {key} is missing", where, expected=_WORDS[kind], remedy=_REMEDY)
+        found = "None" if key in source else "no such key"
+        raise BadInput(f"the key {key} is missing", where, found, _WORDS[kind], _REMEDY)
     converted = _converted(value, kind)
     if converted is None:
         raise BadInput(f"{key} has a value that is not usable", where, shown(value), _WORDS[kind], _REMEDY)

@@ -84,7 +84,10 @@ def export_checkpoint(
     ngram_path = None
     notes: list[str] = []
     if skip_ngram and override_ngram_path is not None:
-        raise BadInput("the n-gram is both left out and given", "--skip-ngram", expected="one of the two options")
+        found = f"--override-ngram-path {_name(override_ngram_path)} as well"
+        raise BadInput(
+            "the n-gram is both left out and given", "--skip-ngram", found, "one of the two", "leave one out"
+        )
     if not skip_ngram:
         ngram_path = find_ngram(settings, _name(override_ngram_path))
         scale = settings.ngram_scale

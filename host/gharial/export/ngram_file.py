@@ -25,7 +25,7 @@ def _in_folder(config: TrainingConfig) -> Path:
     where = f"{config.path}: ngram"
     skip = "give the file with --override-ngram-path FILE, or leave the n-gram out with --skip-ngram"
     if config.ngram_path is None:
-        raise BadInput("ngram_path is missing", where, expected=f"the folder of {BINARY}", remedy=skip)
+        raise BadInput("ngram_path is missing", where, "no such key", f"the folder of {BINARY}", skip)
     folder = beside(config, config.ngram_path)
     if (folder / BINARY).exists():
         return folder / BINARY

@@ -47,8 +47,9 @@ def prefix_spec(
         raise BadInput(
             "a default prefix without the prefixes",
             "--default-prefix",
-            shown(default_prefix),
-            remedy="give --valid-prefix too, the regular expression of all prefixes",
+            shown(default_prefix) or "''",
+            "--valid-prefix with it",
+            "give --valid-prefix too, the regular expression of all prefixes",
         )
     options = None if valid_prefix is None else {"valid_prefix": valid_prefix, "default_prefix": default_prefix}
     statements = (

@@ -18,6 +18,7 @@ from gharial.export.training import TrainingCheckpoint
 from gharial.files import open_regular
 
 _MAX_MODEL_BYTES = 64 << 20
+_STATISTICS = "give the files that the model was trained with: --melmeans FILE --melvars FILE"
 
 
 def beside(config: TrainingConfig, stated: str) -> Path:
@@ -74,12 +75,13 @@ def mel_statistics(
             array, where = load(path), str(path)
         if not isinstance(array, np.ndarray) or array.shape != (bins,) or array.dtype not in (np.float32, np.float64):
             kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else shown(array)
-            raise BadInput(f"{name} does not fit", where, kind, f"float32 ({bins},), as n_filt in {config.path} says")
+            expected = f"float32 ({bins},), as n_filt in {config.path} says"
+            raise BadInput(f"{name} does not fit", where, kind, expected, _STATISTICS)
         with np.errstate(over="ignore"):
             array = array.astype(np.float32)
         check_finite(array, name, where)
         if name == "melvars" and float(array.min()) <= 0:
-            raise BadInput("melvars must be above 0", where, float(array.min()), "variances")
+            raise BadInput("melvars must be above 0", where, float(array.min()), "variances", _STATISTICS)
         found.append(array)
     return found[0], found[1]
 
@@ -89,8 +91,9 @@ def _statistics_file(config: TrainingConfig, name: str) -> Path:
         raise BadInput(
             f"there are no {name}: stats_path is missing",
             f"{config.path}: input_val.filterbank_features",
-            expected="the folder of melmeans.pt and melvars.pt",
-            remedy="give the files with --melmeans FILE --melvars FILE",
+            "no such key",
+            "the folder of melmeans.pt and melvars.pt",
+            _STATISTICS,
         )
     path = beside(config, config.stats_path) / f"{name}.pt"
     if not path.is_file():
@@ -99,7 +102,7 @@ def _statistics_file(config: TrainingConfig, name: str) -> Path:
             f"{config.path}: input_val.filterbank_features",
             "no such file",
             path,
-            "give the files with --melmeans FILE --melvars FILE",
+            _STATISTICS,
         )
     return path
 
@@ -117,7 +120,8 @@ def _read_model(path: Path, config: TrainingConfig | None) -> bytes:
     with open_regular(path, "a SentencePiece model", remedy) as file:
         data = file.read(_MAX_MODEL_BYTES + 1)
     if len(data) > _MAX_MODEL_BYTES:
-        raise BadInput("this is no SentencePiece model", path, "a far larger file", f"at most {_MAX_MODEL_BYTES} bytes")
+        expected = f"at most {_MAX_MODEL_BYTES} bytes"
+        raise BadInput("this is no SentencePiece model", path, "a far larger file", expected, remedy)
     return data
 
 

@@ -25,6 +25,7 @@ from gharial.checkpoint.weights import finish, weight_refs
 from gharial.errors import BadInput
 
 _NORM_WEIGHT_WITHIN = 1e-9
+_GIVE = "give the checkpoint that training saved (RNN-T_best_checkpoint.pt)"
 _ARGUMENTS = ("args", "training_args")
 """Keys under which a training loop may keep its arguments: CAIMAN-ASR's public releases keep none."""
 
@@ -130,13 +131,13 @@ class _Reader:
     def _check_kind(self, tree: Any) -> None:
         expected = "a training checkpoint: ema_state_dict, epoch, step, ..."
         if not isinstance(tree, Mapping):
-            raise BadInput("this is no training checkpoint", self._path, shown(tree), expected)
+            raise BadInput("this is no training checkpoint", self._path, shown(tree), expected, _GIVE)
         if not is_training_checkpoint(tree):
             keys = listed(map(shown, tree))
             if "melmeans" in tree and "sentpiece_model" in tree:
                 remedy = "it is exported already: use it as it is"
                 raise BadInput("this is a hardware checkpoint", self._path, keys, expected, remedy)
-            raise BadInput("this is no training checkpoint", self._path, keys, expected)
+            raise BadInput("this is no training checkpoint", self._path, keys, expected, _GIVE)
         if tree.get("ema_state_dict") is None:
             raise BadInput(
                 "there are no averaged weights in it, which are what is exported",
@@ -149,7 +150,7 @@ class _Reader:
     def _statistic(self, rest: Mapping[str, Any], key: str) -> np.ndarray | None:
         value = rest[key]
         if value is not None and not isinstance(value, np.ndarray):
-            raise BadInput(f"{key} does not fit", self._path, shown(value), "a tensor")
+            raise BadInput(f"{key} does not fit", self._path, shown(value), "a tensor", _GIVE)
         return value
 
     def _prefix_spec(self, rest: Mapping[str, Any]) -> Any:
@@ -178,8 +179,9 @@ def check_norm_weight(checkpoint: TrainingCheckpoint, melalpha: float | None) ->
         raise BadInput(
             "logmel_norm_weight is missing, so it is not known which normalisation the model was trained with",
             checkpoint.path,
-            expected="1.0",
-            remedy="for a model of CAIMAN-ASR 1.8 or earlier give --melalpha 0.001, or what it was exported with then",
+            "no such key",
+            "1.0",
+            "for a model of CAIMAN-ASR 1.8 or earlier give --melalpha 0.001, or what it was exported with then",
         )
     if not math.isclose(weight, 1.0, rel_tol=0.0, abs_tol=_NORM_WEIGHT_WITHIN):
         raise BadInput(
@@ -195,6 +197,7 @@ def check_norm_weight(checkpoint: TrainingCheckpoint, melalpha: float | None) ->
             "--melalpha",
             f"{melalpha:g}",
             "0, or no such option",
+            "leave the option out",
         )
     return 0.0
 

@@ -17,6 +17,7 @@ MAX_BYTES = 1 << 20
 
 _MAX_MERGED = 16
 _EXPECTED = "the YAML configuration that the model was trained with"
+_GIVE = "give the file that training was given (--model_config)"
 
 
 class _Loader(yaml.SafeLoader):
@@ -47,19 +48,19 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
         BadInput: no such file, too large, no UTF-8, no YAML, or YAML that asks for objects of a class.
     """
     name = os.fspath(path)
-    with open_regular(name, "a YAML file", f"give the path of {_EXPECTED}") as file:
+    with open_regular(name, "a YAML file", _GIVE) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise BadInput("the file is too large", name, f"over {MAX_BYTES:,} bytes", _EXPECTED)
+        raise BadInput("the file is too large", name, f"over {MAX_BYTES:,} bytes", _EXPECTED, _GIVE)
     try:
         return yaml.load(data.decode("utf-8"), _Loader)
     except UnicodeDecodeError as error:
-        raise BadInput("this is no text in UTF-8", name, f"byte {error.start}", _EXPECTED) from None
+        raise BadInput("this is no text in UTF-8", name, f"byte {error.start}", _EXPECTED, _GIVE) from None
     except yaml.MarkedYAMLError as error:
         at = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         problem = shown(f"{at}{error.problem or error.context}", 160)
-        raise BadInput("this is no YAML that can be read", name, problem, _EXPECTED) from None
+        raise BadInput("this is no YAML that can be read", name, problem, _EXPECTED, _GIVE) from None
     except (yaml.YAMLError, ValueError, TypeError) as error:  # ValueError: a date or number of no meaning
-        raise BadInput("this is no YAML that can be read", name, shown(str(error), 160), _EXPECTED) from None
+        raise BadInput("this is no YAML that can be read", name, shown(str(error), 160), _EXPECTED, _GIVE) from None
     except RecursionError:
-        raise BadInput("this YAML nests too deep", name, expected=_EXPECTED) from None
+        raise BadInput("this YAML nests too deep", name, "more levels than can be read", _EXPECTED, _GIVE) from None

@@ -48,7 +48,8 @@ def checkpoint_pieces(tree: Any, where: object) -> Iterator[Piece]:
     members.append(("version", b"3\n"))
     total = sum(memoryview(content).nbytes + 256 for _, content in members)
     if total > MAX_BYTES:
-        raise BadInput("the checkpoint would be too large", where, f"{total:,} bytes", f"at most {MAX_BYTES:,}")
+        found, remedy = f"{total:,} bytes", "train a smaller model"
+        raise BadInput("the checkpoint would be too large", where, found, f"at most {MAX_BYTES:,}", remedy)
     return _pieces(members)
 
 
