@@ -17,6 +17,10 @@ LFS_POINTER = b"version https://git-lfs"
 """What a file begins with that Git LFS has left in another's place."""
 
 
+ANNEX_REMEDY = "run 'git annex get' in the repository it came from, or download the file itself"
+"""What to do about a file whose content git-annex has not fetched."""
+
+
 def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None = None) -> BufferedReader:
     """A plain file, open for reading.
 
@@ -33,6 +37,12 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
         # Not blocking, because opening a named pipe would wait for its other end.
         file = open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))  # noqa: SIM115
     except FileNotFoundError:
+        target = _target(name)
+        if target is not None and "/annex/objects/" in target:
+            found = "a link into git-annex whose content is not here"
+            raise BadInput("no such file", name, found, remedy=ANNEX_REMEDY) from None
+        if target is not None:
+            raise BadInput("no such file", name, f"a link to {target}, which is not there", remedy=remedy) from None
         raise BadInput("no such file", name, remedy=remedy) from None
     except IsADirectoryError:
         raise BadInput("is a directory", name, expected=expected, remedy=remedy) from None
@@ -43,6 +53,14 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
         file.close()
         raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy)
     return file
+
+
+def _target(name: str) -> str | None:
+    """Where a symbolic link leads; None for anything else."""
+    try:
+        return os.fspath(Path(name).readlink())
+    except (OSError, ValueError):
+        return None
 
 
 def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from gharial.checkpoint.hardware import HardwareCheckpoint, load_hardware
 from gharial.checkpoint.prefix_spec import PrefixSpec
+from gharial.checkpoint.sentencepiece_model import PieceKind, count_kinds, read_pieces
 from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.errors import BadInput
@@ -26,7 +27,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     dims, vocabulary, features (seconds and samples), window_ms, ngram {embedded, bytes, scale,
     order, type, problem}, prefixes (None where
     unknown, else {pattern, prefixes, default}), macs {encode_step, joint, prediction_step}, melalpha, hard_sigmoid,
-    hard_tanh, batch_norm_folded, sentencepiece_sha256, other_keys, notes (sentences about what is unusual).
+    hard_tanh, batch_norm_folded, pieces (number by kind), symbols (the user-defined ones), sentencepiece_sha256,
+    other_keys, notes (sentences about what is unusual).
     """
     name = os.fspath(path)
     facts: dict[str, Any] = {"file": name, "kind": "hardware checkpoint", "good": False, "problem": None}
@@ -64,6 +66,7 @@ def _facts(checkpoint: HardwareCheckpoint) -> dict[str, Any]:
     dims, features = checkpoint.dims, checkpoint.features
     wer = checkpoint.best_wer
     ngram = checkpoint.ngram_binary
+    pieces = read_pieces(checkpoint.sentencepiece, f"{checkpoint.path}: sentpiece_model")
     return {
         "version": shown(checkpoint.version) or None,
         "epoch": checkpoint.epoch,
@@ -91,6 +94,8 @@ def _facts(checkpoint: HardwareCheckpoint) -> dict[str, Any]:
         "hard_sigmoid": checkpoint.hard_sigmoid,
         "hard_tanh": checkpoint.hard_tanh,
         "batch_norm_folded": checkpoint.batch_norm,
+        "pieces": count_kinds(pieces),
+        "symbols": [piece.text for piece in pieces if piece.kind == PieceKind.USER_DEFINED],
         "sentencepiece_sha256": hashlib.sha256(checkpoint.sentencepiece).hexdigest(),
         "other_keys": list(checkpoint.other_keys),
         "notes": _notes(checkpoint),
@@ -166,7 +171,9 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
             f"stacked by {features['stacking']}, every {features['subsampling']} kept",
         ),
         ("n-gram", ngram_text),
-        ("prefixes", _prefix_text(facts["prefixes"])),
+        ("prefixes", prefix_text(facts["prefixes"])),
+        ("symbols", listed(map(shown, facts["symbols"])) or "none that are user-defined"),
+        ("tokeniser", f"SentencePiece model, SHA-256 {facts['sentencepiece_sha256']}"),
         (
             "MACs",
             f"{macs['encode_step']:,} an encoder step, {macs['joint']:,} a joint, "
@@ -176,7 +183,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _prefix_text(prefixes: dict[str, Any] | None) -> str:
+def prefix_text(prefixes: dict[str, Any] | None) -> str:
+    """Text of the fact `prefixes`."""
     if prefixes is None:
         return "not stated"
     spec = PrefixSpec(**prefixes)

@@ -7,13 +7,19 @@ import re
 
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
-from gharial.files import LFS_POINTER
+from gharial.files import ANNEX_REMEDY, LFS_POINTER
 
 HEAD_BYTES = 512
 """Bytes of the file's start that `refusal` looks at; a tar header is this long."""
 
 _LEGACY_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """The number 0x1950a86a20f9469cfc6c as a pickle writes it: the mark of torch files before the zip format."""
+
+WEB_PAGE = "a web page"
+"""What `refusal` finds where a download was answered with a page."""
+
+ANNEX_POINTER = b"/annex/objects/"
+"""What a file begins with that git-annex has left in another's place, where it does not leave a link."""
 
 _RESAVE = "load it with a trusted torch and save it again: torch 1.6 and later write the zip format"
 
@@ -40,6 +46,16 @@ def refusal(head: bytes, size: int, path: str) -> BadInput | None:
             "a torch checkpoint",
             "run 'git lfs pull' in the repository it came from, or download the file itself",
         )
+    if head.startswith(ANNEX_POINTER):
+        stated = re.search(rb"-s(\d{1,18})-", head)
+        real = f" for a file of {int(stated[1])} bytes" if stated else ""
+        return BadInput(
+            "this is a git-annex pointer, not the checkpoint itself",
+            path,
+            f"a pointer of {size} bytes{real}",
+            "a torch checkpoint",
+            ANNEX_REMEDY,
+        )
     found, remedy = _kind(head)
     return BadInput("this is no torch checkpoint", path, found, "a zip archive as torch.save writes it", remedy)
 
@@ -56,7 +72,7 @@ def _kind(head: bytes) -> tuple[str, str]:
     if head[8:10] == b'{"':
         return "a safetensors file", "give the .hw.pt file that the export wrote"
     if head[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
-        return "a web page", "the download answered with a page: download the file itself"
+        return WEB_PAGE, "the download answered with a page: download the file itself"
     if _is_text(head):
         return f"a text file that starts with '{shown(head, 40)}'", "give the .hw.pt file that the export wrote"
     return f"bytes {head[:8].hex(' ')}", "give the .hw.pt file that the export wrote"

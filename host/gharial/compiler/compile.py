@@ -13,6 +13,7 @@ import numpy as np
 import gharial
 from gharial.checkpoint.hardware import HardwareCheckpoint
 from gharial.compiler.calibrate import Calibration
+from gharial.compiler.fit import shortages, sure_shortages
 from gharial.compiler.layout import Laid, lay_out
 from gharial.compiler.network import Network, quantise_network
 from gharial.compiler.tables import default_tables, function_tables, hard_sigmoid, hard_tanh, sigmoid, table_image
@@ -89,35 +90,12 @@ def check_size(checkpoint: HardwareCheckpoint, config: Config) -> None:
     Raises:
         DoesNotFit: a BadInput with the bytes needed and there.
     """
-    least = sum(w.size for name, w in checkpoint.state.items() if w.ndim == 2 and "embed" not in name)
-    classes = checkpoint.dims.classes
-    short = []
-    if least > config.weight_bytes:
-        short.append(f"weights need at least {least} bytes, {config.weight_bytes} there")
-    if classes > config.max_classes:
-        short.append(f"logits need {classes} classes, {config.max_classes} there")
-    _refuse(checkpoint, config, short)
+    _refuse(checkpoint, config, sure_shortages(checkpoint.dims, config))
 
 
 def _check_capacity(checkpoint: HardwareCheckpoint, config: Config, laid: Laid, spaces: dict[str, bytes]) -> None:
-    short = []
-    for name, field in (("code", "code_bytes"), *SPACES):
-        there = getattr(config, field, None)
-        if there is not None and len(spaces[name]) > there:
-            short.append(f"{name} need {len(spaces[name])} bytes, {there} there")
-    if laid.header["scratch_units"] > config.scratch_units:
-        need, there = laid.header["scratch_units"] * config.cols, config.scratch_units * config.cols
-        short.append(f"scratch needs {need} bytes, {there} there")
-    for field, size in (("a_units", config.cols), ("c_units", 2 * config.cell_unit)):
-        for kind in ("enc", "pred"):
-            need, there = laid.header[f"{kind}_{field}"], getattr(config, f"{kind}_{field}")
-            if need > there:
-                short.append(f"a state slot needs {need * size} bytes, {there * size} there")
-    bank = laid.header["joint_enc_units"]
-    if config.in_memory and bank > config.pred_c_units:
-        need, there = (units * 2 * config.cell_unit for units in (bank, config.pred_c_units))
-        short.append(f"a bank of joint_enc needs {need} bytes, {there} there")
-    _refuse(checkpoint, config, short)
+    sizes = {name: len(data) for name, data in spaces.items()}
+    _refuse(checkpoint, config, shortages(config, laid.header, sizes, checkpoint.dims.classes))
 
 
 def _refuse(checkpoint: HardwareCheckpoint, config: Config, short: list[str]) -> None:

@@ -48,10 +48,10 @@ class _Slot:
 class _Layout:
     """Lays one network out."""
 
-    def __init__(self, network: Network, dims: ModelDims, config: Config, joint_shift: int) -> None:
+    def __init__(self, network: Network, dims: ModelDims, config: Config, joint_shift: int, images: Images) -> None:
         self.network, self.dims, self.config, self.joint_shift = network, dims, config, joint_shift
         self.encoder, self.prediction = _Slot(config), _Slot(config)
-        self.images = Images(config)
+        self.images = images
         self.scratch = 0
         self.sources: dict[Value, Place] = {}
         self.targets: dict[str, Target] = {}
@@ -186,10 +186,17 @@ class _Layout:
         return max((op.groups for op in ops if op.keeps_sums), default=0)
 
 
-def lay_out(network: Network, dims: ModelDims, config: Config, joint_shift: int) -> Laid:
+def lay_out(network: Network, dims: ModelDims, config: Config, joint_shift: int, images: Images | None = None) -> Laid:
     """Lay a network out for a configuration.
+
+    Args:
+        network: the quantised layers.
+        dims: sizes.
+        config: the configuration.
+        joint_shift: zs.
+        images: what the matrices are put into; None for new ones.
 
     Raises:
         BadInput: its sections do not fit in the sums or the instruction count (the caller checks the spaces).
     """
-    return _Layout(network, dims, config, joint_shift).run()
+    return _Layout(network, dims, config, joint_shift, Images(config) if images is None else images).run()

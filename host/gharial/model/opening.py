@@ -189,7 +189,7 @@ def prefixes(program: Program) -> Prefixes:
         BadInput: the program's `prefix_spec` contradicts itself.
     """
     spec = parse_prefix_spec(program.manifest["decoding"].get("prefix_spec"), f"{program.where}: prefix_spec")
-    return Prefixes(spec, program.section("sentencepiece"), program.where)
+    return Prefixes(spec, program.sections.get("sentencepiece", b""), program.where)
 
 
 def vocabulary(program: Program) -> Vocabulary:

@@ -15,12 +15,15 @@ from gharial.program.manifest import SECTIONS, SPACES, capacity
 from gharial.program.program import Program
 
 
-def describe(path: str | os.PathLike[str], *, instructions: bool = False) -> dict[str, Any]:
+def describe(
+    path: str | os.PathLike[str], *, instructions: bool = False, program: Program | None = None
+) -> dict[str, Any]:
     """Read and verify a program file, and tell what it holds.
 
     Args:
         path: the file.
         instructions: also list the instructions as text.
+        program: the file's program, where it has been read already.
 
     Returns:
         kind "program", path, bytes, container_version, interface_version, compiler, config {name, id, stands_for},
@@ -32,7 +35,7 @@ def describe(path: str | os.PathLike[str], *, instructions: bool = False) -> dic
     Raises:
         BadInput: as `Program.read`.
     """
-    program = Program.read(path)
+    program = program or Program.read(path)
     manifest, header, config = program.manifest, program.header, program.config
     limits = {space.name: capacity(config, space) for space in SPACES}
     result: dict[str, Any] = {
