@@ -224,6 +224,7 @@ def test_networks_that_do_not_fit(tmp_path: Path) -> None:
         ([layer], head, [good[0][:, 1:]], "a.hw.pt", "recording 0"),
         ([layer], head, [good[0] * np.inf], "a.hw.pt", "recording 0"),
         ([layer], head, good, "a.pt", "another ending"),
+        ([layer], head, good, "missing/a.hw.pt", "folder does not exist"),
     ):
         with pytest.raises(BadInput, match=part):
             write_encoder(tmp_path / name, layers, dense, vectors, FRAMING)
@@ -241,6 +242,18 @@ def test_only_its_own_folder_is_replaced(small: Path) -> None:
     with pytest.raises(BadInput, match="something else"):
         write_encoder(small, *network(random, 1), inputs(random, 9), FRAMING)
     assert small.read_bytes() == before and len(list(calibration.iterdir())) == 3
+
+
+def test_nothing_is_left_of_what_could_not_be_written(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    (tmp_path / "a.hw.pt").mkdir()
+    with pytest.raises(BadInput, match="not a file, so it is not overwritten"):
+        write_encoder(tmp_path / "a.hw.pt", *network(random, 1), inputs(random, 9), FRAMING)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.hw.pt"]
+    (tmp_path / "b.calibration").write_text("mine")
+    with pytest.raises(BadInput, match="something else"):
+        write_encoder(tmp_path / "b.hw.pt", *network(random, 1), inputs(random, 9), FRAMING)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.hw.pt", "b.calibration"]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])

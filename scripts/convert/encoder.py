@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import io
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gharial.checkpoint.dims import POST, PRE, ModelDims
-from gharial.errors import BadInput
+from gharial.errors import BadInput, GharialError
 from gharial.export.zipping import checkpoint_pieces
 from gharial.features.vectors import SUFFIX
 from gharial.files import write_atomically
@@ -151,16 +151,24 @@ def write_encoder(
         raise BadInput("the checkpoint's name has another ending", path, expected=f"NAME{CHECKPOINT}")
     tree = encoder_checkpoint(layers, head, vectors, framing)
     folder = path.with_name(path.name.removesuffix(CHECKPOINT) + CALIBRATION)
-    if folder.exists():
-        if any(entry.suffix != SUFFIX for entry in folder.iterdir()):
-            raise BadInput("there is something else in the folder of vectors", folder, remedy="remove it")
-        shutil.rmtree(folder)
-    folder.mkdir()
-    for index, array in enumerate(vectors):
-        buffer = io.BytesIO()
-        np.save(buffer, np.asarray(array, np.float32))
-        write_atomically(folder / f"{index:04}{SUFFIX}", iter([buffer.getvalue()]))
-    write_atomically(path, checkpoint_pieces(tree, path))
+    if not path.parent.is_dir():
+        raise BadInput("the folder does not exist", path.parent, remedy="make it, or name another output file")
+    there = folder.exists() or folder.is_symlink()
+    if there and (not folder.is_dir() or any(entry.suffix != SUFFIX for entry in folder.iterdir())):
+        raise BadInput("there is something else in place of the folder of vectors", folder, remedy="remove it")
+    made = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.part")
+    try:
+        made.mkdir()
+        for index, array in enumerate(vectors):
+            np.save(made / f"{index:04}{SUFFIX}", np.asarray(array, np.float32))
+        write_atomically(path, checkpoint_pieces(tree, path))
+        if there:
+            shutil.rmtree(folder)
+        made.rename(folder)
+    except OSError as error:
+        raise GharialError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)  # not there any more where all went well
     return folder
 
 
