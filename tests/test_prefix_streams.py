@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from gharial.bench.models import DeviceModel, measure_wer
 from gharial.checkpoint import load_hardware
 from gharial.compiler.calibrate import audio_features
 from gharial.devices.emulator import EmulatorDevice
-from gharial.driver import DecodeEntry, Driver, EncodeEntry
+from gharial.driver import DecodeEntry, Driver, EncodeEntry, Recovery, Ticket
 from gharial.errors import DeviceError
 from gharial.features import quantise_features
 from gharial.floating.yardstick import TorchRnnt
@@ -132,6 +134,63 @@ def test_streams_side_by_side_are_those_alone(program: Program, seed: int) -> No
                 del live[number]
         assert recogniser.free_streams == 16
     assert found == {number: wanted[prefix][file] for number, (prefix, file) in enumerate(jobs)}
+
+
+def test_priming_leaves_the_state_of_the_tokens_in_order(recogniser: Recogniser, seed: int) -> None:
+    """The slots of sessions that began together, byte by byte, against tokens sent one by one."""
+    random = np.random.default_rng(seed)
+    driver, engine = recogniser.driver, recogniser.engine
+    told = [tuple(random.integers(0, VOCABULARY, length).tolist()) for length in (1, 2, 3, 5, 2)]
+    sessions = [engine.open(prefix) for prefix in told]
+    engine.run()
+    (slot,) = driver.allocate("prediction")
+    for prefix, session in zip(told, sessions, strict=True):
+        for kind, token in ((Kind.START, 0), *((Kind.TOKEN, token) for token in prefix)):
+            driver.decode([DecodeEntry(0, 0, kind, slot, slot, token, joint=False)])
+        found, wanted = driver.save("prediction", [session.prediction, slot]).result()
+        assert found.data == wanted.data
+        engine.close(session)
+    driver.release("prediction", (slot,))
+
+
+def test_a_first_step_waits_for_its_priming(recogniser: Recogniser, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = recogniser.driver
+    decode, greedy = driver.decode, driver.greedy
+    primings: list[Ticket[Any]] = []
+    ahead: list[bool] = []
+
+    def decoded(*given: Any, **options: Any) -> Any:
+        primings.append(decode(*given, **options))
+        return primings[-1]
+
+    def stepped(*given: Any, **options: Any) -> Any:
+        ahead.append(not all(ticket.done for ticket in primings))
+        return greedy(*given, **options)
+
+    monkeypatch.setattr(driver, "decode", decoded)
+    monkeypatch.setattr(driver, "greedy", stepped)
+    assert heard(recogniser, PIECE, "<pnc><lang_en>")
+    assert len(primings) == 3 and ahead and not any(ahead)
+
+
+def test_a_primed_stream_whose_slot_is_lost_says_so(recogniser: Recogniser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has sent no step yet: what it has on the device is the prefix alone."""
+    idle, other = recogniser.stream("<pnc>"), recogniser.stream("")
+    recogniser.run()
+    recover = recogniser.driver.recover
+
+    def recovered() -> Recovery:
+        found = recover()
+        return replace(found, lost_prediction=(*found.lost_prediction, idle._session.prediction))
+
+    monkeypatch.setattr(recogniser.driver, "recover", recovered)
+    assert isinstance(recogniser.device, EmulatorDevice)
+    recogniser.device.inject_watchdog()
+    other.feed(PIECE)
+    recogniser.run()
+    for stream in (idle, other):
+        with pytest.raises(DeviceError):
+            stream.finish()
 
 
 def test_prefixes_matter(recogniser: Recogniser) -> None:
