@@ -15,6 +15,7 @@ from sim.decoding import BeamOptions, BeamSearch, Keywords, Scores
 
 from gharial.checkpoint import load_hardware
 from gharial.floating import FloatNetwork, PredictionState
+from gharial.ngram import NgramModel
 
 
 class FloatScoring:
@@ -61,6 +62,7 @@ SETTINGS = {
     "beam4": (BeamOptions(), 1.4),
     "beam4_noprune": (BeamOptions(topk_threshold=-1, score_threshold=-1), 1.4),
     "beam8_t1": (BeamOptions(width=8), 1.0),
+    "beam4_ngram": (BeamOptions(ngram_scale=0.3), 1.4),
     "beam4_keywords": (BeamOptions(), 1.4),
 }
 
@@ -71,12 +73,16 @@ def test_golden(demo: tuple[FloatNetwork, list[str], Any, dict[str, Any]], data_
     network, pieces, features, wanted = demo
     options, temperature = SETTINGS[name]
     options = replace(options, final_limit_s=-1.0, merge_lone_marks=True)
-    keywords = None
+    keywords, ngram = None, None
+    if name == "beam4_ngram":
+        pytest.importorskip("kenlm", reason="the Python package kenlm is not installed")
+        model = (data_dir / "models" / "en255.model").read_bytes()
+        ngram = NgramModel(data_dir / "models" / "words_4gram.binary", model, note=lambda _: None)
     if name == "beam4_keywords":
         keywords = Keywords(json.loads((data_dir / "golden" / "decode_keywords.json").read_text())["keywords"])
     for utterance, want in wanted[name].items():
         scoring = FloatScoring(network, features[utterance], temperature, options.width + 1)
-        search = BeamSearch(scoring, network.blank, pieces, options, keywords=keywords)
+        search = BeamSearch(scoring, network.blank, pieces, options, ngram, keywords)
         finals = [token for _ in range(len(scoring)) for token in search.step()]
         tokens = [*finals, *search.finish()]
         assert [token.id for token in tokens] == want["tokens"], utterance
