@@ -47,6 +47,7 @@ GHARIAL = ROOT / "host" / "gharial"
 EXTENSIONS = {
     GHARIAL / "devices" / "emulator" / "_engine": GHARIAL / "devices" / "emulator" / "engine",
     GHARIAL / "features" / "_transform": GHARIAL / "features" / "transform",
+    GHARIAL / "decoding" / "_search": GHARIAL / "decoding" / "core",
 }
 ISA = ROOT / "host" / "gharial" / "isa"
 PINS = [ROOT / "pyproject.toml", ROOT / "constraints.txt"]

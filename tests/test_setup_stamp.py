@@ -16,7 +16,7 @@ from conftest import ROOT
 
 FILES = ["scripts/setup.py", "scripts/gen_registers.py", "pyproject.toml", "constraints.txt", "setup.py"]
 SHARED = ["rtl/csr/gharial.rdl", "rtl/configs.yaml"]
-FOLDERS = ["host/gharial/devices/emulator/engine", "host/gharial/features/transform"]
+FOLDERS = ["host/gharial/devices/emulator/engine", "host/gharial/features/transform", "host/gharial/decoding/core"]
 
 
 class Installer:
@@ -42,7 +42,8 @@ class Installer:
             python.chmod(0o755)
         if kind == "build":
             suffix = self.module.sysconfig.get_config_var("EXT_SUFFIX")
-            built = (f"../devices/emulator/_engine{suffix}", f"../features/_transform{suffix}")
+            extensions = ("devices/emulator/_engine", "features/_transform", "decoding/_search")
+            built = [f"../{name}{suffix}" for name in extensions]
             for name in ("_registers.py", "_configs.yaml", *built):
                 (self.module.ISA / name).touch()
 

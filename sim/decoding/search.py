@@ -55,11 +55,13 @@ class BeamOptions:
     """Settings, as docs/decoding.md, section 1, names them; a negative threshold or limit is none.
 
     Attributes:
+        max_expansions: hypotheses that a step expands at most; None: 4 width + max_symbols.
         merge_lone_marks: a lone word mark at the start counts as no text (the public decoder's rule).
     """
 
     width: int = 4
     max_symbols: int = 8
+    max_expansions: int | None = None
     topk_threshold: float = 1.5
     score_threshold: float = 0.4
     final_limit_s: float = 1.25
@@ -68,6 +70,11 @@ class BeamOptions:
     eos: Eos | None = None
     user_tokens: frozenset[int] = frozenset()
     merge_lone_marks: bool = False
+
+    @property
+    def expansions(self) -> int:
+        """The limit."""
+        return 4 * self.width + self.max_symbols if self.max_expansions is None else self.max_expansions
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,9 @@ class BeamSearch:
         """The next encoder step; the tokens that are final with it."""
         options = self.options
         active, kept = [replace(one, symbols=0) for one in self.kept], list[Hypothesis]()
-        while active:
+        expanded = 0
+        while active and expanded < options.expansions:
+            expanded += 1
             best = max(active, key=lambda one: one.score)  # the first of equal ones
             active.remove(best)
             for token, log_prob in self._candidates(best):
@@ -239,6 +248,6 @@ def _common(those: Sequence[Hypothesis]) -> int:
 
 def penalised(log_probs: dict[int, float], blank: int, penalty: float) -> dict[int, float]:
     """Log-probabilities where blank's logit, divided by the temperature, is less by `penalty`."""
-    # The others' sum is 1 - p(blank); it stays, and blank becomes e^-penalty of what it was.
-    rest = math.log1p(math.expm1(-penalty) * math.exp(log_probs[blank]))
+    # The others' sum is 1 - p(blank), 0 at least; it stays, and blank becomes e^-penalty of what it was.
+    rest = math.log1p(math.expm1(-penalty) * math.exp(min(log_probs[blank], 0.0)))
     return {name: value - rest - (penalty if name == blank else 0.0) for name, value in log_probs.items()}

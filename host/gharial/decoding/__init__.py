@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beam search on the host over the results of DECODE commands (docs/decoding.md)."""
+
+from gharial.decoding.keywords import Keywords, read_keywords
+from gharial.decoding.options import DecoderOptions, EosStrategy
+from gharial.decoding.search import BeamSearch, Fault, Hypothesis, Outcome, SearchModel, Token
+
+__all__ = [
+    "BeamSearch",
+    "DecoderOptions",
+    "EosStrategy",
+    "Fault",
+    "Hypothesis",
+    "Keywords",
+    "Outcome",
+    "SearchModel",
+    "Token",
+    "read_keywords",
+]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C extension of core/: beam search over many streams."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from typing_extensions import Buffer
+
+class Trie:
+    def __init__(
+        self,
+        first: np.ndarray,
+        letters: np.ndarray,
+        targets: np.ndarray,
+        suffix: np.ndarray,
+        gain: np.ndarray,
+        at_risk: np.ndarray,
+        /,
+    ) -> None: ...
+
+class Search:
+    def __init__(
+        self,
+        settings: tuple[Any, ...],
+        streams: int,
+        lanes: int,
+        max_entries: int,
+        slots: np.ndarray,
+        letters: np.ndarray,
+        ends: np.ndarray,
+        scored: np.ndarray,
+        /,
+    ) -> None: ...
+    def open(self, stream: int, trie: Trie | None, prefix: np.ndarray, /) -> None: ...
+    def close(self, stream: int, /) -> None: ...
+    def begin(
+        self, lane: int, streams: np.ndarray, encoders: np.ndarray, banks: np.ndarray, entries: np.ndarray, /
+    ) -> int: ...
+    def feed(self, lane: int, results: Buffer, stride: int, /) -> int: ...
+    def score(
+        self,
+        lane: int,
+        function: Callable[[Any, Any, Any], float],
+        states: list[Any],
+        words: list[Any],
+        unit: float,
+        /,
+    ) -> None: ...
+    def ask(self, lane: int, entries: np.ndarray, /) -> int: ...
+    def cancel(self, lane: int, /) -> None: ...
+    def outcomes(self, lane: int, /) -> list[tuple[int, int, tuple[tuple[int, int, float], ...]]]: ...
+    def kept(
+        self, stream: int, most: int, by_mean: bool, /
+    ) -> list[tuple[float, float, int, tuple[tuple[int, int, float], ...]]]: ...
+    def pools(self) -> tuple[tuple[int, int], ...]: ...

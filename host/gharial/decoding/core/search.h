@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Beam search over many streams (docs/decoding.md): what there is, and which file does what.
+ *
+ * Everything is an index into a pool that belongs to the search. A function that can run out of memory or meets results
+ * that cannot be gives a fault; the stream that it concerns fails with it (gh_fail) and holds nothing any more. */
+#ifndef GHARIAL_SEARCH_H
+#define GHARIAL_SEARCH_H
+
+#include <stdint.h>
+
+#include "pool.h"
+
+enum { MOST_WIDTH = 32, MOST_LISTED = 33, MOST_NAMED = 2, RESULT_HEAD = 16, ENTRY_BYTES = 16, NONE = -1 };
+
+typedef enum {
+    GH_FINE,
+    GH_COUNT,  /* another number of classes than asked for */
+    GH_CLASS,  /* a class that the model does not have, or one twice */
+    GH_ORDER,  /* logits do not fall */
+    GH_NAMED,  /* a named class' logit contradicts the list */
+    GH_LSE,    /* the log-sum-exp cannot be that of these logits */
+    GH_SLOTS,  /* no prediction slot is free, nor will be */
+    GH_MEMORY, /* out of memory */
+    GH_LOST,   /* the round's command failed */
+    GH_NGRAM,  /* the n-gram's score is no finite number */
+} gh_fault;
+
+typedef enum { EOS_NONE, EOS_IGNORE, EOS_BLANK, EOS_PREDICT } gh_eos;
+typedef enum { MODE_TOP_K, MODE_FUZZY, MODE_ALL } gh_mode;
+typedef enum { KIND_NONE, KIND_TOKEN, KIND_START } gh_kind;
+typedef enum { CLOSED, BETWEEN, WITHIN, FAILED } gh_stage; /* of a stream: between two steps or within one */
+typedef enum { LANE_FREE, LANE_RESULTS, LANE_SCORES } gh_lane_stage;
+
+typedef struct {
+    int32_t width, max_symbols, max_expansions;
+    double topk_threshold, score_threshold, final_limit; /* below 0: none */
+    double blank_penalty, ngram_scale;
+    int ngram; /* whether there is one */
+    int merge_lone_marks;
+    gh_eos eos;
+    double alpha, least; /* of predict: factor, ln beta */
+    int32_t classes, blank, eos_token; /* eos_token: NONE if there is none */
+    int32_t temperature, logit_bits;   /* inverse, Q2.14; e */
+    gh_mode mode;
+    int32_t listed; /* k */
+} gh_options;
+
+/* A keyword trie with links from each node to the longest proper suffix of its text that is in the trie too. Node 0 is the root. */
+typedef struct {
+    int32_t nodes;
+    int32_t *first;     /* nodes + 1: edges of a node */
+    uint32_t *letters;  /* of an edge, ascending within a node */
+    int32_t *targets;   /* of an edge */
+    int32_t *suffix;    /* of a node; root: 0 */
+    double *gain;       /* of the edge that leads to a node */
+    double *at_risk;    /* gained on the way to a node, but for whole keywords */
+} gh_trie;
+
+/* What appending a piece does to a text's hash: text * factor + sum, modulo 2^61 - 1; twice, with different factors. */
+typedef struct {
+    uint64_t factor[2], sum[2];
+    uint8_t letters, ends_with_mark; /* whether it has letters at all; whether its last one is a word mark */
+} gh_append;
+
+typedef struct {
+    gh_append whole, behind_mark; /* behind a word mark the piece's first word mark is left out */
+    uint32_t first, letters;      /* its letters as they are, in gh_search.letters */
+    uint8_t scored;               /* by the n-gram */
+} gh_piece;
+
+typedef struct {
+    int32_t parent, id, step;
+    double confidence;
+} gh_token;
+
+typedef struct {
+    int32_t token, ngram; /* ngram: the state behind it, NONE if it is the hypothesis' own */
+    double log_p, ngram_log_p;
+} gh_candidate;
+
+typedef struct {
+    int32_t count;
+    gh_candidate candidates[]; /* width + 1 */
+} gh_evaluation;
+
+typedef struct {
+    double score;
+    uint64_t text[2];
+    int32_t next;       /* in the list it is in */
+    int32_t slot;       /* its prediction state, NONE until it is asked for */
+    int32_t source;     /* until then the state before its last token; NONE for a stream's beginning */
+    int32_t evaluation; /* NONE until the results are there */
+    int32_t tail;       /* last token that is not final */
+    int32_t first;      /* first token that is not final; held by way of the tail */
+    int32_t tokens;     /* number, final ones included */
+    int32_t ngram;      /* state */
+    int32_t keyword;    /* node of the longest live thread; the others are its suffixes */
+    int32_t symbols;    /* tokens of this step */
+    uint8_t any_text, ends_with_mark;
+} gh_hypothesis;
+
+typedef struct {
+    int32_t first, last;
+} gh_list;
+
+typedef struct {
+    gh_stage stage;
+    gh_fault fault;
+    uint32_t generation; /* counts openings and closings: what is on its way for an older one is nobody's */
+    int32_t encoder, bank;
+    int32_t expanded, asked; /* in this step */
+    int32_t steps, finals;
+    double clock;
+    gh_list active, finished;
+    int32_t kept_count, wanted_count;
+    int32_t kept[MOST_WIDTH], wanted[MOST_WIDTH];
+    int32_t *prefix, prefix_length, primed; /* tokens before the first step, of which so many have been sent */
+    const gh_trie *trie;
+} gh_stream;
+
+typedef struct {
+    int32_t stream, hypothesis, source, destination;
+    uint32_t generation;
+    uint8_t joint;
+} gh_entry;
+
+typedef struct {
+    int32_t stream;
+    uint32_t generation;
+} gh_member;
+
+typedef struct {
+    int32_t evaluation, candidate, from, token, to, entry;
+} gh_query;
+
+typedef struct {
+    int32_t stream, fault, first, count; /* tokens: those in gh_lane.finals */
+} gh_outcome;
+
+/* A round on its way: some streams, what was asked of the device for them, and what came of it. */
+typedef struct {
+    gh_lane_stage stage;
+    gh_member *members;
+    gh_entry *entries;
+    gh_query *queries;
+    gh_outcome *outcomes;
+    gh_token *finals;
+    int32_t member_count, entry_count, query_count, outcome_count, final_count, final_room;
+} gh_lane;
+
+typedef struct {
+    gh_options options;
+    double scale; /* of a logit */
+    gh_piece *pieces;
+    uint32_t *letters;
+    gh_stream *streams;
+    gh_lane *lanes;
+    int32_t stream_count, lane_count, most_entries;
+    int32_t *slot_numbers; /* the device's, by the pool's */
+    gh_pool slots, hypotheses, evaluations, tokens, ngrams;
+} gh_search;
+
+/* streams.c: life of a search and its streams. */
+gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
+                         int32_t slot_count);
+void gh_search_free(gh_search *search);
+gh_fault gh_open(gh_search *search, int32_t stream, const gh_trie *trie, const int32_t *prefix, int32_t prefix_length);
+void gh_close(gh_search *search, int32_t stream);
+void gh_fail(gh_search *search, int32_t stream, gh_fault fault);
+
+/* hypotheses.c: lists of them, and what they hold. */
+void gh_release(gh_search *search, gh_hypothesis *one);
+void gh_discard(gh_search *search, int32_t hypothesis);
+void gh_discard_list(gh_search *search, gh_list *list);
+void gh_append_to(gh_search *search, gh_list *list, int32_t hypothesis);
+void gh_drop_tokens(gh_search *search, int32_t tail);
+void gh_drop_evaluation(gh_search *search, int32_t evaluation);
+double gh_log_add(double a, double b);
+static inline gh_hypothesis *gh_at(const gh_search *search, int32_t hypothesis)
+{
+    return gh_pool_at(&search->hypotheses, hypothesis);
+}
+static inline gh_evaluation *gh_evaluation_at(const gh_search *search, int32_t evaluation)
+{
+    return gh_pool_at(&search->evaluations, evaluation);
+}
+static inline gh_token *gh_token_at(const gh_search *search, int32_t token)
+{
+    return gh_pool_at(&search->tokens, token);
+}
+
+/* text.c: pieces and keywords. */
+int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored);
+void gh_extend_text(const gh_search *search, gh_hypothesis *one, int32_t token);
+double gh_extend_keywords(const gh_search *search, const gh_trie *trie, int32_t *node, int32_t token);
+void gh_trie_free(gh_trie *trie);
+
+/* results.c: from the device's bytes to candidates. */
+gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *evaluation);
+int32_t gh_result_bytes(const gh_options *options);
+
+/* step.c: the step as far as the results go. 1: it is done; 0: it wants results; -1: the fault is set. */
+int gh_step(gh_search *search, gh_stream *stream, gh_fault *fault);
+
+/* finals.c: what a step leaves. New finals go to the lane. */
+gh_fault gh_end_step(gh_search *search, gh_stream *stream, gh_lane *lane, gh_outcome *outcome);
+void gh_by_mean(const gh_search *search, int32_t *those, int32_t count);
+static inline double gh_mean(const gh_hypothesis *one)
+{
+    return one->score / (one->tokens + 1);
+}
+
+/* rounds.c: entries out, results in. */
+void gh_begin(gh_search *search, int32_t lane, const int32_t *streams, const int32_t *encoders, const int32_t *banks, int32_t count);
+int32_t gh_ask(gh_search *search, int32_t lane, uint8_t *entries);
+void gh_feed(gh_search *search, int32_t lane, const uint8_t *results, int32_t stride);
+void gh_cancel(gh_search *search, int32_t lane);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A search and its streams: all memory is taken here; pools but that of slots double when a stream needs more than is usual. */
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of each stream at the start, for each hypothesis that can be kept. */
+enum { HYPOTHESES = 6, EVALUATIONS = 2, TOKENS = 16, NGRAMS = 8 };
+
+static int lane_init(const gh_search *search, gh_lane *lane)
+{
+    const size_t streams = (size_t)search->stream_count, entries = (size_t)search->most_entries;
+    lane->members = malloc(streams * sizeof *lane->members);
+    lane->outcomes = malloc(streams * sizeof *lane->outcomes);
+    lane->entries = malloc(entries * sizeof *lane->entries);
+    lane->queries = malloc(entries * (size_t)(search->options.width + 1) * sizeof *lane->queries);
+    lane->final_room = search->stream_count;
+    lane->finals = malloc(streams * sizeof *lane->finals);
+    return lane->members && lane->outcomes && lane->entries && lane->queries && lane->finals ? 0 : -1;
+}
+
+static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
+{
+    const gh_options *o = &search->options;
+    const uint32_t wide = (uint32_t)search->stream_count * (uint32_t)o->width;
+    const size_t evaluation = sizeof(gh_evaluation) + (size_t)(o->width + 1) * sizeof(gh_candidate);
+    search->streams = calloc((size_t)search->stream_count, sizeof *search->streams);
+    search->lanes = calloc((size_t)search->lane_count, sizeof *search->lanes);
+    search->slot_numbers = malloc((size_t)slot_count * sizeof *search->slot_numbers);
+    if (!search->streams || !search->lanes || !search->slot_numbers)
+        return -1;
+    memcpy(search->slot_numbers, slots, (size_t)slot_count * sizeof *slots);
+    for (int32_t i = 0; i < search->lane_count; i++)
+        if (lane_init(search, &search->lanes[i]))
+            return -1;
+    for (int32_t i = 0; i < search->stream_count; i++) {
+        gh_stream *stream = &search->streams[i];
+        stream->active = stream->finished = (gh_list){NONE, NONE};
+    }
+    return gh_pool_init(&search->slots, 0, (uint32_t)slot_count, 0) || gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), HYPOTHESES * wide, 1) ||
+           gh_pool_init(&search->evaluations, evaluation, EVALUATIONS * wide, 1) ||
+           gh_pool_init(&search->tokens, sizeof(gh_token), TOKENS * wide, 1) ||
+           gh_pool_init(&search->ngrams, 0, o->ngram ? NGRAMS * wide : 1, 1);
+}
+
+gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
+                         int32_t slot_count)
+{
+    gh_search *search = calloc(1, sizeof *search);
+    if (!search)
+        return NULL;
+    search->options = *options;
+    search->stream_count = streams;
+    search->lane_count = lanes;
+    search->most_entries = most_entries;
+    search->scale = ldexp(options->temperature, -(options->logit_bits + 14));
+    if (set_up(search, slots, slot_count)) {
+        gh_search_free(search);
+        return NULL;
+    }
+    gh_pool_take(&search->ngrams); /* state 0, the sentence's begin, is always there */
+    return search;
+}
+
+void gh_search_free(gh_search *search)
+{
+    if (!search)
+        return;
+    for (int32_t i = 0; search->lanes && i < search->lane_count; i++) {
+        free(search->lanes[i].members);
+        free(search->lanes[i].outcomes);
+        free(search->lanes[i].entries);
+        free(search->lanes[i].queries);
+        free(search->lanes[i].finals);
+    }
+    for (int32_t i = 0; search->streams && i < search->stream_count; i++)
+        free(search->streams[i].prefix);
+    gh_pool_clear(&search->slots);
+    gh_pool_clear(&search->hypotheses);
+    gh_pool_clear(&search->evaluations);
+    gh_pool_clear(&search->tokens);
+    gh_pool_clear(&search->ngrams);
+    free(search->pieces);
+    free(search->letters);
+    free(search->streams);
+    free(search->lanes);
+    free(search->slot_numbers);
+    free(search);
+}
+
+/* Whatever the stream holds is let go of. */
+static void empty(gh_search *search, gh_stream *stream)
+{
+    gh_discard_list(search, &stream->active);
+    gh_discard_list(search, &stream->finished);
+    while (stream->kept_count)
+        gh_discard(search, stream->kept[--stream->kept_count]);
+    free(stream->prefix);
+    stream->prefix = NULL;
+    stream->prefix_length = stream->primed = 0;
+}
+
+void gh_close(gh_search *search, int32_t number)
+{
+    gh_stream *stream = &search->streams[number];
+    empty(search, stream);
+    stream->generation++;
+    stream->stage = CLOSED;
+    stream->fault = GH_FINE;
+    stream->trie = NULL;
+}
+
+void gh_fail(gh_search *search, int32_t number, gh_fault fault)
+{
+    empty(search, &search->streams[number]);
+    search->streams[number].stage = FAILED;
+    search->streams[number].fault = fault;
+}
+
+gh_fault gh_open(gh_search *search, int32_t number, const gh_trie *trie, const int32_t *prefix, int32_t prefix_length)
+{
+    gh_stream *stream = &search->streams[number];
+    gh_close(search, number);
+    const int32_t root = gh_pool_take(&search->hypotheses);
+    if (root == NONE)
+        return GH_MEMORY;
+    if (prefix_length) {
+        stream->prefix = malloc((size_t)prefix_length * sizeof *prefix);
+        if (!stream->prefix) {
+            gh_pool_drop(&search->hypotheses, root);
+            return GH_MEMORY;
+        }
+        memcpy(stream->prefix, prefix, (size_t)prefix_length * sizeof *prefix);
+        stream->prefix_length = prefix_length;
+    }
+    gh_hypothesis *one = gh_at(search, root);
+    memset(one, 0, sizeof *one);
+    one->next = one->slot = one->source = one->evaluation = one->tail = one->first = one->ngram = NONE;
+    if (search->options.ngram)
+        one->ngram = gh_pool_hold(&search->ngrams, 0);
+    stream->kept[0] = root;
+    stream->kept_count = 1;
+    stream->trie = trie;
+    stream->steps = stream->finals = 0;
+    stream->clock = 0.0;
+    stream->stage = BETWEEN;
+    return GH_FINE;
+}
