@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure what int8 costs in accuracy: every model at hand on every set it knows the words of.
+"""Measure what int8 and int4 weights cost in accuracy: every model at hand on every set it knows the words of.
 
 The shipped demo model and recordings are always there; larger sets and models are looked for in the folder that
 GHARIAL_DATA names, else in shared/data beside the checkout.
@@ -28,6 +28,7 @@ LARGER = (
     ("demo-medium", "sc_speakers"),
     ("demo-medium", "fsdd_takes"),
 )
+WEIGHTS = ("int8", "int4")
 
 
 def data_folder() -> Path | None:
@@ -45,7 +46,7 @@ def pairs() -> list[tuple[Path, Path]]:
     return [(model, folder) for model, folder in found if model.is_file() and folder.is_dir()]
 
 
-def rows(results: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def rows(results: list[dict[str, Any]], weights: str) -> list[tuple[str, ...]]:
     """The results as a table with a head."""
     table: list[tuple[str, ...]] = [
         (
@@ -53,9 +54,9 @@ def rows(results: list[dict[str, Any]]) -> list[tuple[str, ...]]:
             "set",
             "words",
             "errors float",
-            "errors int8",
+            f"errors {weights}",
             "rate float",
-            "rate int8",
+            f"rate {weights}",
             "texts changed",
             "agreement",
         )
@@ -94,8 +95,11 @@ def main() -> int:
     args = parser.parse_args()
     if data_folder() is None:
         print("bench: without the larger sets and models: set GHARIAL_DATA to their folder", file=sys.stderr)
-    results = [measure_wer(folder, model, limit=args.limit) for model, folder in pairs()]
-    print(markdown(rows(results)))
+    results = []
+    for weights in WEIGHTS:
+        found = [measure_wer(folder, model, limit=args.limit, weights=weights) for model, folder in pairs()]
+        print(markdown(rows(found, weights)), flush=True)
+        results += [{**each, "weights": weights} for each in found]
     if args.json is not None:
         args.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 0

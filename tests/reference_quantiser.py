@@ -98,7 +98,11 @@ class FloatLstm:
 
 
 def choose_qh(h: Float) -> int:
-    return max(q for q in range(7, 15) if q == 7 or np.abs(h).max() <= 127.5 * 2.0**-q)
+    def error(q: int) -> float:
+        beyond = np.maximum(np.abs(h) - 127.5 * 2.0**-q, 0)
+        return float(4.0**-q / 12 + np.mean(beyond**2))
+
+    return min(range(7, 15), key=error)
 
 
 def choose_qc(c: Float) -> int:

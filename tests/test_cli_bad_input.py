@@ -323,7 +323,6 @@ def test_a_full_disk_leaves_nothing(
         (["transcribe", "--streams", "0", SHORT], ["number of streams"]),
         (["transcribe", "-", "-"], ["read once"]),
         (["compile", demo_model(), "-o", "m.gprog", "--config", "u51"], ["u51", "u50"]),
-        (["compile", demo_model(), "-o", "m.gprog", "--weights", "int4"], ["int4", "int8"]),
         (["compile", demo_model(), "-o", "m.gprog", "--calibrate", "nowhere"], ["calibration folder not found"]),
         (["bench", "wer", "--set", "nowhere"], ["no such folder"]),
         (["bench", "wer", "--set", SHORT.parent, "--limit", "0"], ["--limit"]),

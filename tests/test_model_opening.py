@@ -213,7 +213,7 @@ def test_too_big_is_found_before_the_work(cache: Path, tmp_path: Path, monkeypat
     def never(*_: object) -> None:
         raise AssertionError("calibrated a model that does not fit")
 
-    monkeypatch.setattr(opening, "calibrate", never)
+    monkeypatch.setattr("gharial.model.compiling.calibrate", never)
     path = of_width(tmp_path, 128)
     with pytest.raises(BadInput, match="does not fit configuration ecp5-85f") as caught:
         open_model(path, config("ecp5-85f"))

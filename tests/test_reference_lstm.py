@@ -63,14 +63,21 @@ def random_lstm(rng: np.random.Generator, inputs: int, units: int, gain: float) 
 
 
 def checked_stack(layers: list[FloatLstm], x8: Int, unit: float, h_snr: float, c_snr: float, h_most: float) -> None:
-    """Run layers one on the other, each against its float twin, whose own inputs are never rounded."""
+    """Run layers one on the other, each against its float twin, whose own inputs are never rounded.
+
+    What lies beyond the range of int8 is clipped by choice (section 11); the largest deviation is that within it.
+    """
     x = x8 * unit
     for index, weights in enumerate(layers):
         x, c = torch_layer(weights, x)
         qc, qh = choose_qc(c), choose_qh(x)
         x8, c_found = run_layer(lstm_layer(weights, unit, qc, qh), TABLES, x8)
         unit = 2.0**-qh
-        figures = (snr(x8 * unit, x), snr(c_found * 2.0**-qc, c), float(np.abs(x8 - x / unit).max()))
+        figures = (
+            snr(x8 * unit, x),
+            snr(c_found * 2.0**-qc, c),
+            float(np.abs(x8 - np.clip(x / unit, -127, 127)).max()),
+        )
         print(
             f"layer {index}: qc {qc}, qh {qh}, h {figures[0]:.1f} dB, c {figures[1]:.1f} dB, h off by {figures[2]:.1f}"
         )

@@ -21,7 +21,7 @@ from gharial.floating import Decoded, path_targets
 from gharial.floating.path import LatticePath
 from gharial.floating.yardstick import TorchRnnt
 from gharial.isa.commands import Kind
-from gharial.model import demo_model, is_program, open_model
+from gharial.model import compile_model, demo_model, is_program, open_model
 from gharial.recognise import Recogniser
 
 
@@ -98,6 +98,7 @@ def measure_wer(
     *,
     limit: int | None = None,
     prefix: str | None = None,
+    weights: str = "int8",
     quiet: bool = False,
     progress: Callable[[int, int], object] | None = None,
     note: Callable[[str], object] | None = None,
@@ -110,6 +111,7 @@ def measure_wer(
         device: name of the device.
         limit: only so many utterances from the start of the set.
         prefix: what both are told before the audio, as in `Recogniser.stream`.
+        weights: type of the program's weights, as in `compile_model`; other programs than of int8 are not cached.
         quiet: no progress bar.
         progress, note: as in `open_model`.
 
@@ -126,7 +128,11 @@ def measure_wer(
     checkpoint = load_hardware(path)
     told = Prefixes.of(checkpoint).tokens(prefix)
     yardstick = TorchRnnt.from_checkpoint(checkpoint, told)
-    program = open_model(path, device_config(device), progress=progress, note=note)
+    config = device_config(device)
+    if weights == "int8":
+        program = open_model(path, config, progress=progress, note=note)
+    else:
+        program = compile_model(path, config, progress=progress, weights=weights, allow_error=True)
     name = Path(path).name.removesuffix(".hw.pt")
     with Recogniser(program, device) as recogniser:
         found = bench_wer(

@@ -11,6 +11,7 @@ from gharial.cli import terminal
 from gharial.cli.paths import check_output
 
 if TYPE_CHECKING:
+    from gharial.fidelity import Verdict
     from gharial.program import Program
 
 NAME = "compile"
@@ -19,10 +20,15 @@ _EPILOG = """\
 examples:
   gharial compile model.hw.pt -o model.gprog
   gharial compile model.hw.pt -o model.gprog --config u50 --calibrate recordings/
+  gharial compile model.hw.pt -o model.gprog --report quantisation/
 
 Activation ranges are measured on recordings of speech: those of the folder that --calibrate names (WAV, FLAC, OGG or
 MP3, some minutes in all, like what the model will hear), else a dozen that ship with the package. A network that takes
 vectors made elsewhere needs a folder of such vectors, .npy files (docs/bring_your_lstm.md).
+
+A program whose logits are too far from those of the checkpoint in float is refused; docs/quantisation.md has the bound.
+--report tells where the error comes from, layer by layer, in DIR/index.html and DIR/report.json.
+int4 weights have 15 steps. They take as many bytes as int8 on this hardware: the option shows what they would cost.
 """
 
 
@@ -39,38 +45,48 @@ def add(commands: Any) -> None:
     parser.add_argument("--config", metavar="NAME", help="hardware configuration; default: the smallest that holds it")
     parser.add_argument("--calibrate", metavar="DIR", type=Path, help="folder of recordings to measure ranges with")
     parser.add_argument("--weights", choices=("int8", "int4"), default="int8", help="type of the weights (int8)")
+    parser.add_argument("--report", metavar="DIR", type=Path, help="write a page about the error of quantising")
+    parser.add_argument("--allow-error", action="store_true", help="compile even if the program is far from the model")
     parser.add_argument("--json", action="store_true", help="print a JSON object that says what was made")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compile, write, say what was made."""
-    from gharial.errors import BadInput
     from gharial.isa.configs import config as configuration
     from gharial.model import compile_model
     from gharial.model.ngram import write_embedded
     from gharial.program import describe
 
-    if args.weights != "int8":
-        raise BadInput("weights of this type are not part of this version yet", "--weights", args.weights, "int8")
     config = configuration(args.config) if args.config is not None else None
     check_output(args.output, args.checkpoint)
     progress = terminal.Progress("calibrating", enabled=not args.json)
+    verdicts: list[Verdict] = []
     try:
-        program = compile_model(args.checkpoint, config, args.calibrate, progress)
+        program = compile_model(
+            args.checkpoint,
+            config,
+            args.calibrate,
+            progress,
+            weights=args.weights,
+            allow_error=args.allow_error,
+            report=args.report,
+            judged=verdicts.append,
+        )
     finally:
         progress.close()
     program.write(args.output)
     ngram = write_embedded(args.checkpoint, program, args.output, terminal.note)
     facts = describe(args.output) | {"ngram": None if ngram is None else str(ngram)}
+    facts["fidelity"] = verdicts[0].as_json()
     if args.json:
         terminal.emit_json(facts)
     else:
-        terminal.emit(_summary(args.output, program, facts))
+        terminal.emit(_summary(args.output, program, facts, verdicts[0]))
     return 0
 
 
-def _summary(output: str, program: Program, facts: dict[str, Any]) -> str:
+def _summary(output: str, program: Program, facts: dict[str, Any], verdict: Verdict) -> str:
     model, config = facts["model"], facts["config"]
     lines = [
         f"{output}: {facts['bytes']:,} bytes",
@@ -82,6 +98,7 @@ def _summary(output: str, program: Program, facts: dict[str, Any]) -> str:
             lines.append(f"  {name:<12} {entry['bytes']:>10,}  {entry['capacity']:>10,}  {entry['percent']:5.1f} %")
     slots = ", ".join(f"{entry['slots']:,} {kind}" for kind, entry in facts["slots"].items())
     lines.append(f"  state slots: {slots}")
+    lines.append(f"  against float: {verdict}")
     if facts["ngram"] is not None:
         lines.append(f"  n-gram of the checkpoint: {facts['ngram']}")
     return "\n".join(lines)

@@ -21,6 +21,8 @@ from gharial.floating.network import FloatNetwork
 AUDIO_SUFFIXES = (".flac", ".wav", ".ogg", ".mp3")
 FEATURE_BITS = range(2, 8)
 FEATURE_SAMPLE = 8  # recordings that decide the feature unit
+FEATURE_SECONDS = 3.0  # of each of them
+TALK = 2.0  # tokens an encoder step at most: more than ten times what speech has
 
 
 def audio_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
@@ -29,6 +31,11 @@ def audio_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
     with open_audio(path, spec.sample_rate) as audio:
         vectors = [stream.push(block) for block in audio.blocks()]
     return np.concatenate([*vectors, stream.finish()])
+
+
+def recorded_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
+    """What a network takes of one file of `calibration_files`: of a recording, or of vectors that are given."""
+    return read_vectors(path, spec) if spec.given else audio_features(path, spec)
 
 
 def calibration_files(folder: Path | None, given: bool = False) -> list[Path]:
@@ -89,18 +96,30 @@ def best_feature_bits(network: FloatNetwork, recordings: Sequence[npt.NDArray[np
         network: the model.
         recordings: (n, F) feature vectors each, at least one not empty.
     """
-    exact = [tensors["joint_enc"] for tensors in network.encode_many(recordings)]
+    coarse = [
+        quantise_features(x, bits).astype(np.float32) * np.float32(2.0**-bits)
+        for bits in FEATURE_BITS
+        for x in recordings
+    ]
+    # All together: the weights are read once a step for all of them.
+    outputs = [tensors["joint_enc"] for tensors in network.encode_many([*recordings, *coarse])]
+    count = len(recordings)
+    exact = outputs[:count]
 
     def error(bits: int) -> float:
-        coarse = [quantise_features(x, bits).astype(np.float32) * np.float32(2.0**-bits) for x in recordings]
-        outputs = [tensors["joint_enc"] for tensors in network.encode_many(coarse)]
-        return float(sum(np.square(a - b, dtype=np.float64).sum() for a, b in zip(outputs, exact, strict=True)))
+        at = count * (1 + FEATURE_BITS.index(bits))
+        return float(
+            sum(np.square(a - b, dtype=np.float64).sum() for a, b in zip(outputs[at : at + count], exact, strict=True))
+        )
 
     return min(FEATURE_BITS, key=error)
 
 
 def calibrate(
-    checkpoint: HardwareCheckpoint, folder: Path | None = None, progress: Callable[[int], object] | None = None
+    checkpoint: HardwareCheckpoint,
+    folder: Path | None = None,
+    progress: Callable[[int], object] | None = None,
+    network: FloatNetwork | None = None,
 ) -> Calibration:
     """Run recordings through the model in float, decoding greedily after its default prefix, if it has one.
 
@@ -109,23 +128,26 @@ def calibrate(
         folder: recordings of speech like the model's task, or vectors for a network that takes these; None for the
             shipped recordings.
         progress: called with the number of recordings done since the last call.
+        network: the model's network, where the caller has it already.
 
     Raises:
         BadInput: no recordings, or one that cannot be read; a prefix that the vocabulary cannot spell.
     """
     spec = FeatureSpec.from_checkpoint(checkpoint)
-    network = FloatNetwork(checkpoint)
+    float_network = network or FloatNetwork(checkpoint)
     prefixes = Prefixes.of(checkpoint)
     usual = prefixes.usual()
     others = [prefixes.tokens(prefix) for prefix in prefixes.valid or ()]
     sample: list[npt.NDArray[np.float32]] = []
+    most = round(FEATURE_SECONDS * spec.sample_rate / (spec.hop * spec.subsampling))
 
     def features() -> Iterator[npt.NDArray[np.float32]]:
         for path in calibration_files(folder, spec.given):
-            vectors = read_vectors(path, spec) if spec.given else audio_features(path, spec)
+            vectors = recorded_features(path, spec)
             if len(sample) < FEATURE_SAMPLE:
-                sample.append(vectors)
+                sample.append(vectors[:most])
             yield vectors
 
-    ranges = calibrate_ranges(network, features(), progress, usual, [prefix for prefix in others if prefix != usual])
-    return Calibration(ranges, best_feature_bits(network, sample))
+    different = [prefix for prefix in others if prefix != usual]
+    ranges = calibrate_ranges(float_network, features(), progress, usual, different, TALK)
+    return Calibration(ranges, best_feature_bits(float_network, sample))

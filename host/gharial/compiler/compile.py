@@ -16,6 +16,7 @@ from gharial.compiler.calibrate import Calibration
 from gharial.compiler.fit import shortages, sure_shortages
 from gharial.compiler.layout import Laid, lay_out
 from gharial.compiler.network import Network, quantise_network
+from gharial.compiler.quantise import INT8, WeightType
 from gharial.compiler.tables import default_tables, function_tables, hard_sigmoid, hard_tanh, sigmoid, table_image
 from gharial.compiler.units import Units, choose_units
 from gharial.errors import BadInput
@@ -37,26 +38,35 @@ SPACES = (
 )
 
 
-def compile_checkpoint(checkpoint: HardwareCheckpoint, config: Config | None, calibration: Calibration) -> Program:
+def compile_checkpoint(
+    checkpoint: HardwareCheckpoint,
+    config: Config | None,
+    calibration: Calibration,
+    weights: WeightType = INT8,
+    units: Units | None = None,
+) -> Program:
     """Compile a hardware checkpoint for a configuration.
 
     Args:
         checkpoint: the model.
         config: None picks the smallest that holds the model.
         calibration: what was seen on recordings (gharial.compiler.calibrate).
+        weights: type of the weights.
+        units: other units than those that the calibration leads to, for studies.
 
     Raises:
         BadInput: the model does not fit (bytes needed and there), or holds what cannot be compiled.
     """
-    units = choose_units(calibration.ranges, calibration.feature_bits)
+    if units is None:
+        units = choose_units(calibration.ranges, calibration.feature_bits)
     if config is not None:
-        return _compile(checkpoint, config, units)
+        return _compile(checkpoint, config, units, weights)
     refused: BadInput | None = None
     for candidate in configs().values():
         if not candidate.automatic:
             continue
         try:
-            return _compile(checkpoint, candidate, units)
+            return _compile(checkpoint, candidate, units, weights)
         except DoesNotFit as error:
             refused = error
     assert refused is not None
@@ -67,9 +77,9 @@ class DoesNotFit(BadInput):
     """The model is too big for the configuration."""
 
 
-def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Program:
+def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units, weights: WeightType) -> Program:
     check_size(checkpoint, config)
-    network = quantise_network(checkpoint, config, units)
+    network = quantise_network(checkpoint, config, units, weights)
     laid = lay_out(network, checkpoint.dims, config, units.joint_shift)
     spaces = _images(checkpoint, network, laid)
     code, program_id = _code(checkpoint, config, units, laid, spaces)
@@ -79,6 +89,9 @@ def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Pr
     spaces["melmeans"] = checkpoint.melmeans.astype("<f8").tobytes()
     spaces["melvars"] = checkpoint.melvars.astype("<f8").tobytes()
     manifest = _manifest(checkpoint, config, units, network, laid, program_id, spaces)
+    if weights is not INT8:
+        # Where it says nothing they are int8: those are the programs of every earlier version.
+        manifest["numerics"]["weights"] = weights.name
     program = Program(manifest=manifest, sections=spaces)
     verify(program)
     return program

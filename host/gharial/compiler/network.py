@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gharial.checkpoint.hardware import HardwareCheckpoint
-from gharial.compiler.quantise import GATE_UNIT, WEIGHT_MAX, Float, Rows, quantise_bias, quantise_rows, quantise_table
+from gharial.compiler.quantise import (
+    GATE_UNIT,
+    INT8,
+    WEIGHT_MAX,
+    Float,
+    Rows,
+    WeightType,
+    quantise_bias,
+    quantise_rows,
+    quantise_table,
+)
 from gharial.compiler.units import Units
 from gharial.isa.configs import Config
 
@@ -81,7 +91,7 @@ def _pad_rows(part: Rows, rows: int, columns: int) -> Rows:
     )
 
 
-def _interleave(matrix: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+def interleave(matrix: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     """Rows i | f | g | o, blocks of H, to rows 4u + gate; any trailing shape."""
     hidden = matrix.shape[0] // 4
     return matrix.reshape(4, hidden, *matrix.shape[1:]).swapaxes(0, 1).reshape(matrix.shape)
@@ -90,16 +100,17 @@ def _interleave(matrix: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 class _Builder:
     """Makes layers for one checkpoint, configuration and choice of units."""
 
-    def __init__(self, checkpoint: HardwareCheckpoint, config: Config, units: Units) -> None:
+    def __init__(self, checkpoint: HardwareCheckpoint, config: Config, units: Units, kind: WeightType) -> None:
         self.state = checkpoint.state
+        self.kind = kind
         self.config = config
         self.units = units
         self.multiple = unit_multiple(config)
 
     def lstm(self, name: str, prefix: str, index: int, splits: list[tuple[int, int]], x_unit: float) -> Layer:
         """One LSTM layer; `splits` are (columns, padded) of the x parts."""
-        w_x = _interleave(self.state[f"{prefix}.weight_ih_l{index}"])
-        w_h = _interleave(self.state[f"{prefix}.weight_hh_l{index}"])
+        w_x = interleave(self.state[f"{prefix}.weight_ih_l{index}"])
+        w_h = interleave(self.state[f"{prefix}.weight_hh_l{index}"])
         bias: Float = self.state[f"{prefix}.bias_ih_l{index}"].astype(np.float64)
         bias = bias + self.state[f"{prefix}.bias_hh_l{index}"]
         hidden = w_h.shape[1]
@@ -108,12 +119,13 @@ class _Builder:
         parts = []
         column = 0
         for columns, width in splits:
-            rows = quantise_rows(w_x[:, column : column + columns], x_unit, GATE_UNIT, f"{prefix}.weight_ih_l{index}")
+            where = f"{prefix}.weight_ih_l{index}"
+            rows = quantise_rows(w_x[:, column : column + columns], x_unit, GATE_UNIT, where, self.kind)
             parts.append(Part("x", column, columns, width, _pad_rows(rows, 4 * padded, width)))
             column += columns
-        rows = quantise_rows(w_h, 2.0**-qh, GATE_UNIT, f"{prefix}.weight_hh_l{index}")
+        rows = quantise_rows(w_h, 2.0**-qh, GATE_UNIT, f"{prefix}.weight_hh_l{index}", self.kind)
         parts.append(Part("h", 0, hidden, padded, _pad_rows(rows, 4 * padded, padded)))
-        full = np.pad(quantise_bias(_interleave(bias), GATE_UNIT), (0, 4 * (padded - hidden)))
+        full = np.pad(quantise_bias(interleave(bias), GATE_UNIT), (0, 4 * (padded - hidden)))
         return Layer(name, "lstm", hidden, padded, full, tuple(parts), self.units.c_bits[name], qh)
 
     def linear(
@@ -127,21 +139,21 @@ class _Builder:
         column = 0
         for columns, width in splits:
             chosen = weights[:, column : column + columns]
-            rows = quantise_rows(chosen, input_unit, output_unit, f"{prefix}.weight")
+            rows = quantise_rows(chosen, input_unit, output_unit, f"{prefix}.weight", self.kind)
             parts.append(Part("x", column, columns, width, _pad_rows(rows, padded, width)))
             column += columns
         bias = np.pad(quantise_bias(self.state[f"{prefix}.bias"], output_unit), (0, padded - outputs))
         return Layer(name, "linear", outputs, padded, bias, tuple(parts))
 
 
-def quantise_network(checkpoint: HardwareCheckpoint, config: Config, units: Units) -> Network:
+def quantise_network(checkpoint: HardwareCheckpoint, config: Config, units: Units, kind: WeightType = INT8) -> Network:
     """Quantise and pad every layer of the checkpoint.
 
     Raises:
         BadInput: weights that the fixed-point format cannot hold.
     """
     dims = checkpoint.dims
-    build = _Builder(checkpoint, config, units)
+    build = _Builder(checkpoint, config, units, kind)
     layers: list[Layer] = []
     hidden = pad_to(dims.hidden, build.multiple)
     features = (dims.features, pad_to(dims.features, config.cols))

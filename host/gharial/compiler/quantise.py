@@ -16,6 +16,32 @@ BIAS_LIMIT = 1 << 30
 SHIFT_MIN, SHIFT_MAX = -8, 23
 WEIGHT_MAX = 127
 
+_NARROWEST = 0.4  # of the range that the largest weight needs: the finest scale that is tried
+_TRIED = 25
+_BLOCK = 1 << 18  # weights looked at together, so that they stay in the cache
+
+
+@dataclass(frozen=True)
+class WeightType:
+    """How weights become steps of their row's scale.
+
+    Attributes:
+        name: as on the command line and in the manifest.
+        most: the largest step, at most WEIGHT_MAX; the smallest is its negative.
+        fitted: the scale is the one of least squares, which clips the row's largest weights; else the largest weight
+            is the largest step.
+    """
+
+    name: str
+    most: int
+    fitted: bool
+
+
+INT8 = WeightType("int8", 127, fitted=False)
+INT4 = WeightType("int4", 7, fitted=True)
+WEIGHT_TYPES = {kind.name: kind for kind in (INT8, INT4)}
+"""The types to choose from, the default first; docs/quantisation.md tells why each is as it is."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -63,7 +89,46 @@ def multipliers(ratio: Float, where: str) -> tuple[npt.NDArray[np.int64], npt.ND
     return m, k
 
 
-def quantise_rows(weights: npt.NDArray[np.floating], input_unit: float, output_unit: float, where: str) -> Rows:
+def row_scales(weights: npt.NDArray[np.floating], kind: WeightType) -> Float:
+    """The value of one step of each row, float64 (rows,), 0 for a row of zeros.
+
+    Args:
+        weights: (rows, columns), finite.
+        kind: what the steps are to be.
+    """
+    largest = np.abs(weights).max(axis=1, initial=0.0).astype(np.float64)
+    if not kind.fitted or weights.size == 0:
+        return largest / kind.most
+    rows = max(1, _BLOCK // weights.shape[1])
+    blocks = [slice(at, at + rows) for at in range(0, len(weights), rows)]
+    return np.concatenate([_least_squares(weights[block], largest[block], kind.most) for block in blocks])
+
+
+def _least_squares(weights: npt.NDArray[np.floating], largest: Float, most: int) -> Float:
+    """Scales of least squared error: the best of some that clip more or less, then fitted to the steps they give."""
+    values = weights.astype(np.float32)
+    divisor = np.where(largest > 0, largest, 1.0)
+    best, error = largest / most, np.full(len(values), np.inf)
+    for share in np.linspace(1.0, _NARROWEST, _TRIED):
+        scale = share * divisor / most
+        narrow = scale.astype(np.float32)[:, None]
+        steps = values / narrow
+        steps += np.float32(0.5)
+        np.clip(np.floor(steps, out=steps), -most, most, out=steps)
+        square = np.einsum("ij,ij->i", steps, steps, dtype=np.float64)
+        product = np.einsum("ij,ij->i", steps, values, dtype=np.float64)
+        # With the steps as they are, product / square is the scale of least error, and this is the error but for a
+        # constant of the row.
+        found = np.where(square > 0, -(product**2) / np.where(square > 0, square, 1.0), 0.0)
+        better = found < error
+        fitted = product / np.where(square > 0, square, 1.0)
+        best, error = np.where(better & (square > 0), fitted, best), np.minimum(found, error)
+    return np.where(largest > 0, best, 0.0)
+
+
+def quantise_rows(
+    weights: npt.NDArray[np.floating], input_unit: float, output_unit: float, where: str, kind: WeightType = INT8
+) -> Rows:
     """Quantise a part row by row.
 
     Args:
@@ -71,15 +136,16 @@ def quantise_rows(weights: npt.NDArray[np.floating], input_unit: float, output_u
         input_unit: value of one step of the input.
         output_unit: value of one step of the product's output.
         where: the matrix, for messages.
+        kind: type of the weights.
 
     Raises:
         BadInput: see `multipliers`.
     """
     values = weights.astype(np.float64)
-    scales = np.abs(values).max(axis=1, initial=0.0) / WEIGHT_MAX
+    scales = row_scales(values, kind)
     divisor = np.where(scales > 0, scales, 1.0)
     values /= divisor[:, None]
-    steps = np.clip(np.floor(values + 0.5), -WEIGHT_MAX, WEIGHT_MAX).astype(np.int8)
+    steps = np.clip(np.floor(values + 0.5), -kind.most, kind.most).astype(np.int8)
     m, k = multipliers(scales * input_unit / output_unit, where)
     return Rows(steps, scales, m, k)
 

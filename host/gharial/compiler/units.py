@@ -4,9 +4,10 @@
 from dataclasses import dataclass
 
 from gharial.floating.calibrate import Ranges
+from gharial.floating.magnitudes import CLIPPED_BITS, Magnitude
 from gharial.isa.header import LOGIT_BITS
 
-H_BITS = range(7, 15)  # abs(h) < 1, so 2^-7 always does
+H_BITS = CLIPPED_BITS  # abs(h) < 1, so with 2^-7 next to nothing is clipped
 C_BITS = range(8, 16)
 JOINT_SHIFTS = range(7)  # no finer than 1/64 of a joint step, which is more than its rounding needs
 HEADROOM = 1.25
@@ -38,6 +39,11 @@ def _finest(bits: range, largest: float, top: float) -> int:
     return fitting[-1] if fitting else bits[0]
 
 
+def _least_error(value: Magnitude) -> int:
+    """The fraction bits of least squared error: rounding costs a twelfth of a squared step, clipping what was seen."""
+    return min(H_BITS, key=lambda q: 4.0**-q / 12 + value.clipped[q - H_BITS[0]])
+
+
 def choose_units(ranges: Ranges, feature_bits: int) -> Units:
     """Pick each unit as numerics.md, section 11, says; feature_bits is qf, which needs a measurement of its own."""
     largest = max(ranges.joint_enc.maximum, ranges.joint_pred.maximum) * HEADROOM
@@ -46,7 +52,7 @@ def choose_units(ranges: Ranges, feature_bits: int) -> Units:
     reach = largest / joint
     return Units(
         feature_bits=feature_bits,
-        h_bits={name: _finest(H_BITS, value.maximum, 127.5) for name, value in ranges.h.items()},
+        h_bits={name: _least_error(value) for name, value in ranges.h.items()},
         c_bits={name: _finest(C_BITS, value.maximum * HEADROOM, 32767) for name, value in ranges.c.items()},
         joint=joint,
         joint_shift=_finest(JOINT_SHIFTS, reach, 32767),

@@ -14,7 +14,8 @@ from gharial.floating.lstm import LstmOutput
 from gharial.floating.magnitudes import Magnitude, MagnitudeHistogram
 from gharial.floating.network import MAX_SYMBOLS, FloatNetwork, PredictionState
 
-_BATCH = 8
+# Recordings run together: the recurrent weights are read once a step for all of them.
+_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def calibrate_ranges(
     progress: Callable[[int], object] | None = None,
     prefix: Sequence[int] = (),
     others: Iterable[Sequence[int]] = (),
+    talk: float | None = None,
 ) -> Ranges:
     """Run recordings through the network and measure the range of every tensor.
 
@@ -118,6 +120,7 @@ def calibrate_ranges(
         progress: called with the number of recordings finished since the last call.
         prefix: tokens that the prediction network hears after the start of each recording.
         others: prefixes that the network may hear instead; what they leave in it is counted once each.
+        talk: as in `collect`.
 
     Raises:
         BadInput: there is no recording with at least one feature vector, an array has the wrong width, or a value
@@ -127,7 +130,7 @@ def calibrate_ranges(
     for other in others:
         _start(network, 1, other, collector)
     for batch in _batches(recordings):
-        collect(network, batch, collector, prefix)
+        collect(network, batch, collector, prefix, talk)
         if progress is not None:
             progress(len(batch))
     if collector.encoder_steps == 0:
@@ -140,9 +143,22 @@ def calibrate_ranges(
 
 
 def collect(
-    network: FloatNetwork, batch: Sequence[np.ndarray], collector: RangeCollector, prefix: Sequence[int] = ()
+    network: FloatNetwork,
+    batch: Sequence[np.ndarray],
+    collector: RangeCollector,
+    prefix: Sequence[int] = (),
+    talk: float | None = None,
 ) -> list[list[tuple[int, int]]]:
     """Decode some recordings together, after a prefix, and count every tensor.
+
+    Args:
+        network: the checkpoint's network.
+        batch: (T2, F) feature vectors of each recording.
+        collector: where they are counted.
+        prefix: tokens that the prediction network hears after the start.
+        talk: most tokens that a recording has had, MAX_SYMBOLS aside, for each of its encoder steps: once there are
+            more, its step ends as if a blank had come. Speech has 0.15 tokens a step; a network that babbles, as
+            untrained ones do, is not listened to for minutes. None: no such limit.
 
     Returns:
         For each recording its greedy path: (encoder step, token id) for each token, in order.
@@ -154,13 +170,27 @@ def collect(
         collector.encoder_steps += len(tensors["joint_enc"])
         for name, values in tensors.items():
             collector.add(name, values)
-    return _decode(network, [tensors["joint_enc"] for tensors in encoded], collector, prefix)
+    return decode_greedily(network, [tensors["joint_enc"] for tensors in encoded], collector, prefix, talk)
 
 
-def _decode(
-    network: FloatNetwork, encoded: Sequence[np.ndarray], collector: RangeCollector, prefix: Sequence[int]
+def decode_greedily(
+    network: FloatNetwork,
+    encoded: Sequence[np.ndarray],
+    collector: RangeCollector,
+    prefix: Sequence[int] = (),
+    talk: float | None = None,
 ) -> list[list[tuple[int, int]]]:
-    """Greedy decoding of several recordings in lockstep, one encoder step after the other."""
+    """Greedy decoding of several recordings in lockstep, one encoder step after the other.
+
+    Args:
+        network: the checkpoint's network.
+        encoded: `joint_enc` of each recording, (T, J).
+        collector: where the tensors of prediction network and joint are counted.
+        prefix, talk: as in `collect`.
+
+    Returns:
+        As `collect`.
+    """
     paths: list[list[tuple[int, int]]] = [[] for _ in encoded]
     state = _start(network, len(encoded), prefix, collector)
     lengths = np.array([len(rows) for rows in encoded])
@@ -174,6 +204,9 @@ def _decode(
             collector.joint_evaluations += len(active)
             best = logits.argmax(axis=1)
             emitted = best != network.blank
+            if talk is not None:
+                most = MAX_SYMBOLS + talk * (step + 1)
+                emitted &= np.array([len(paths[row]) < most for row in active])
             active, tokens = active[emitted], best[emitted]
             if active.size == 0:
                 break

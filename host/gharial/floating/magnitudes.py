@@ -13,6 +13,9 @@ import numpy as np
 # guessed before the data is seen.
 _SHIFT = 16
 _BINS = 1 << 15
+CLIPPED_BITS = range(7, 15)
+"""Fraction bits of an int8 for which a histogram tells what clipping costs."""
+
 # Below so many values, touching every bin would take longer than touching each value's own.
 _FEW = 4096
 
@@ -26,11 +29,14 @@ class Magnitude:
         maximum: the largest, exact (as float32); 0 where none was seen.
         p99_99: 99.99 % of the values are at most this; up to 1/128 above the true percentile, never below it, and
             never above `maximum`.
+        clipped: for each q of CLIPPED_BITS, the mean over all values of the square of what lies beyond 127.5 * 2^-q;
+            to some parts in a thousand of the values that do.
     """
 
     count: int
     maximum: float
     p99_99: float
+    clipped: tuple[float, ...] = (0.0,) * len(CLIPPED_BITS)
 
 
 class MagnitudeHistogram:
@@ -96,4 +102,16 @@ class MagnitudeHistogram:
 
     def summary(self) -> Magnitude:
         """The figures a calibration keeps."""
-        return Magnitude(self.count, self._maximum, self.percentile(99.99))
+        return Magnitude(self.count, self._maximum, self.percentile(99.99), self._clipped())
+
+    def _clipped(self) -> tuple[float, ...]:
+        if self._maximum <= 127.5 * 2.0 ** -CLIPPED_BITS[-1]:
+            return (0.0,) * len(CLIPPED_BITS)
+        bins = np.flatnonzero(self._counts)
+        edges = np.stack([bins, bins + 1]).astype(np.uint32) << np.uint32(_SHIFT)
+        # No value is above the maximum, so the last bin's middle is not either.
+        middle = np.minimum(edges.view(np.float32).astype(np.float64), self._maximum).mean(axis=0)
+        shares = self._counts[bins] / self.count
+        return tuple(
+            float((np.square(np.maximum(middle - 127.5 * 2.0**-bits, 0.0)) * shares).sum()) for bits in CLIPPED_BITS
+        )

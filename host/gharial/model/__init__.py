@@ -8,8 +8,9 @@
 - `ngram_of(program)`: the n-gram file that lies beside it.
 """
 
+from gharial.model.compiling import compile_model, is_program
 from gharial.model.ngram import ngram_of
-from gharial.model.opening import compile_model, demo_model, front_end, is_program, open_model, prefixes, vocabulary
+from gharial.model.opening import demo_model, front_end, open_model, prefixes, vocabulary
 from gharial.model.vocabulary import Detokeniser, Vocabulary
 
 __all__ = [

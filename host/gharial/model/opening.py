@@ -13,81 +13,27 @@ from pathlib import Path
 import numpy as np
 
 from gharial import __version__
-from gharial.checkpoint import Prefixes, load_hardware
+from gharial.checkpoint import Prefixes
 from gharial.checkpoint.prefix_spec import parse_prefix_spec
 from gharial.checkpoint.torchzip import open_checkpoint
-from gharial.compiler.calibrate import calibrate, calibration_files
-from gharial.compiler.compile import check_size, compile_checkpoint
+from gharial.compiler.calibrate import calibration_files
 from gharial.errors import BadInput
 from gharial.features.spec import SETTINGS, FeatureSpec
 from gharial.files import open_regular
-from gharial.isa.configs import Config, configs
-from gharial.isa.configs import config as configuration
+from gharial.isa.configs import Config
 from gharial.model.cache import cached, digest
+from gharial.model.compiling import compile_model, is_program
 from gharial.model.ngram import settle_embedded
 from gharial.model.vocabulary import Vocabulary
 from gharial.program import Program
-from gharial.program.container import MAGIC
 
 # Packages whose code decides what a program is; `isa` carries the configurations as well.
-_COMPILER = ("audio", "checkpoint", "compiler", "features", "floating", "isa", "program")
+_COMPILER = ("audio", "checkpoint", "compiler", "features", "fidelity", "floating", "isa", "program")
 
 
 def demo_model() -> Path:
     """The hardware checkpoint that ships with the package."""
     return Path(str(files("gharial"))) / "data" / "demo" / "demo-small.hw.pt"
-
-
-def is_program(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like a compiled program; a file that cannot be read does if its name says so."""
-    try:
-        with open_regular(path, "a checkpoint or a program") as file:
-            head = file.read(len(MAGIC))
-    except BadInput:
-        head = b""
-    return head == MAGIC or (not head and os.fspath(path).endswith(".gprog"))
-
-
-def compile_model(
-    model: str | os.PathLike[str],
-    config: Config | str | None = None,
-    calibration: Path | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> Program:
-    """Compile a hardware checkpoint.
-
-    Args:
-        model: the checkpoint.
-        config: hardware configuration to compile for, or its name; None for the smallest that holds the model.
-        calibration: folder of recordings (of vectors, for a network that takes these) to measure activation ranges
-            with; None for the shipped ones.
-        progress: called with the number of calibration recordings done and of all.
-
-    Returns:
-        The program; its method `write` makes a file of it.
-
-    Raises:
-        BadInput: the checkpoint or the folder cannot be used, or the model does not fit (bytes needed and there).
-    """
-    if isinstance(config, str):
-        config = configuration(config)
-    if is_program(model):
-        raise BadInput(
-            "this is a program, compiled already", os.fspath(model), expected="a hardware checkpoint (.hw.pt)"
-        )
-    checkpoint = load_hardware(model)
-    # Before the minutes that calibration may take.
-    check_size(checkpoint, config or _largest())
-    total = len(calibration_files(calibration, checkpoint.features.given))
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, total)
-
-    return compile_checkpoint(checkpoint, config, calibrate(checkpoint, calibration, count))
 
 
 def open_model(
@@ -147,11 +93,6 @@ def _dependencies(source: bytes, config: Config | None, calibration: Path | None
     for path in calibration_files(calibration):
         with open_regular(path, "a recording") as file:
             yield "recording", hashlib.file_digest(file, "sha256").digest()
-
-
-def _largest() -> Config:
-    """The largest configuration that is picked by itself."""
-    return [config for config in configs().values() if config.automatic][-1]
 
 
 @cache

@@ -105,7 +105,8 @@ _MANIFEST = record(
                 "joint_shift": integer(0, 8),
                 "joint_unit": _UNIT,
                 "embedding_unit": _UNIT,
-            }
+            },
+            {"weights": one_of(("int8", "int4"))},
         ),
         "layers": list_of(_LAYERS, 1, 256),
         "pad": record({"embedding_unit": integer(0, _WORD), "bytes": integer(0, MAX_COLUMNS)}),
