@@ -6,7 +6,7 @@ The models are the shipped one, those of the folder that GHARIAL_DATA names, and
 weights. Trained models are led along the float model's own path through utterances that calibration has not seen, the
 random one along fixed labels through five seconds of speech. docs/quantisation.md tells what came of it.
 
-  python scripts/quant_study.py --utterances 20
+  python -m scripts.quant_study --utterances 20
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -168,6 +169,8 @@ def test_the_report_is_whole(cli: Run, tmp_path: Path, calibration: Path) -> Non
         assert sum(entry["histogram"]) == entry["elements"] > 0
         assert 0 <= entry["beyond"] <= entry["elements"]
         assert entry["name"] in text and len(entry["worst"]) == 8
+        named = entry["worst"][0]["row"]
+        assert re.fullmatch(r"unit \d+, gate [ifgo]" if entry["name"].endswith(".pre") else r"row \d+", named)
     weights = {entry["name"]: entry for entry in told["weight_tensors"]}
     assert weights["encoder.post_rnn.0 x 64.."]["columns"] == 64 and weights["embedding"]["rows"] == 255
     for name, entry in weights.items():

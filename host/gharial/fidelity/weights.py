@@ -89,7 +89,7 @@ def _noise(name: str, gates: bool, exact: np.ndarray, steps: np.ndarray, scales:
     rows = np.flatnonzero((signal > 0) & (errors > 0))
     ratios = 10 * np.log10(signal[rows] / errors[rows])
     order = np.argsort(ratios, kind="stable")[:worst]
-    named = [(_row(int(rows[i]), gates), float(ratios[i])) for i in order]
+    named = [(row_name(int(rows[i]), gates), float(ratios[i])) for i in order]
     places = np.clip((steps.astype(np.int64).ravel() + 127) * BINS // 255, 0, BINS - 1)
     return WeightNoise(
         name,
@@ -103,5 +103,6 @@ def _noise(name: str, gates: bool, exact: np.ndarray, steps: np.ndarray, scales:
     )
 
 
-def _row(row: int, gates: bool) -> str:
+def row_name(row: int, gates: bool) -> str:
+    """What a row is called: rows of an LSTM's product and its pre-activations are four to a unit, one a gate."""
     return f"unit {row // 4}, gate {_GATES[row % 4]}" if gates else f"row {row}"

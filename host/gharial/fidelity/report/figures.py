@@ -12,7 +12,7 @@ from gharial.compiler.quantise import WeightType
 from gharial.fidelity.bound import LEAST_AGREEMENT, LEAST_SQNR, verdict
 from gharial.fidelity.compare import DECISIVE, Comparison, Parting
 from gharial.fidelity.noise import TensorNoise
-from gharial.fidelity.weights import WeightNoise
+from gharial.fidelity.weights import WeightNoise, row_name
 from gharial.program import Program
 
 
@@ -106,7 +106,7 @@ def _tensor(name: str, noise: TensorNoise, worst: int) -> dict[str, Any]:
         "at_limit": noise.at_limit,
         "beyond": noise.beyond,
         "histogram": noise.histogram.tolist(),
-        "worst": _worst(noise.worst(worst)),
+        "worst": _worst([(row_name(row, name.endswith(".pre")), ratio) for row, ratio in noise.worst(worst)]),
     }
 
 
