@@ -21,6 +21,17 @@ examples:
   gharial bench wer --set recordings/ --model model.hw.pt --device emulator:u50 --json
   gharial bench rtl --config ecp5-85f
   gharial bench capacity --config u55c --model base --streams 2000
+  gharial bench decode --vocab 8704 --beam 4
+"""
+
+_DECODE_EPILOG = """\
+examples:
+  gharial bench decode --vocab 8704 --beam 4
+  gharial bench decode --vocab 8704 --beam 4 --ngram pieces.bin --json
+
+The beam search alone, on one core: results come from a seeded table and cost nothing, an n-gram is always on. Without
+--ngram it is a seeded 4-gram of 2 M entries over the pieces, made and kept on first use (needs kenlm: pip install
+gharial[ngram]). What is counted is told in docs/decoding.md.
 """
 
 _CAPACITY_EPILOG = """\
@@ -57,13 +68,15 @@ what each unit does over the clocks of the run, and for each layer the clocks in
 (needs Matplotlib: pip install gharial[plots]).
 """
 
-PLANNED = ("decode", "server")
+PLANNED = ("server",)
 """Benches that the documentation of the whole names, and this version does not have."""
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(NAME, help="measure: wer, rtl, capacity", description="Measurements.", epilog=_EPILOG)
+    parser = commands.add_parser(
+        NAME, help="measure: wer, rtl, capacity, decode", description="Measurements.", epilog=_EPILOG
+    )
     benches = parser.add_subparsers(metavar="BENCH", required=True, parser_class=type(parser))
     wer = benches.add_parser(
         "wer",
@@ -113,6 +126,21 @@ def add(commands: Any) -> None:
     capacity.add_argument("--seed", metavar="S", type=int, default=1, help="of phases and tokens (1)")
     capacity.add_argument("--json", action="store_true", help="print a JSON object")
     capacity.set_defaults(run=run_capacity)
+    decode = benches.add_parser(
+        "decode",
+        help="streams that the beam search keeps up with",
+        description="Speed of the beam search on one core, in live streams, and what a batch of streams waits for it.",
+        epilog=_DECODE_EPILOG,
+    )
+    decode.add_argument("--vocab", metavar="V", type=int, default=8704, help="classes, blank included (8704)")
+    decode.add_argument("--beam", metavar="W", type=int, default=4, help="hypotheses of a stream (4)")
+    decode.add_argument("--ngram", metavar="FILE", help="KenLM file; default: a seeded one")
+    decode.add_argument("--batch", metavar="B", type=int, default=16, help="streams of a batch (16)")
+    decode.add_argument("--streams", metavar="N", type=int, default=512, help="streams to run (512)")
+    decode.add_argument("--steps", metavar="N", type=int, default=200, help="steps of each (200)")
+    decode.add_argument("--seed", metavar="S", type=int, default=1, help="of results, pieces and n-gram (1)")
+    decode.add_argument("--json", action="store_true", help="print a JSON object")
+    decode.set_defaults(run=run_decode)
 
 
 def run_wer(args: argparse.Namespace) -> int:
@@ -248,6 +276,35 @@ def run_capacity(args: argparse.Namespace) -> int:
     terminal.emit(f"  array at work   {_percent(found['load'])}")
     terminal.emit(
         f"  most streams    {found['max_streams']} with a 99th percentile of {found['limit_ms']:g} ms or less"
+    )
+    return 0
+
+
+def run_decode(args: argparse.Namespace) -> int:
+    """Measure the beam search."""
+    from gharial.bench.decode import bench_decode
+
+    found = bench_decode(
+        args.vocab,
+        args.beam,
+        args.ngram,
+        batch=args.batch,
+        streams=args.streams,
+        steps=args.steps,
+        seed=args.seed,
+        note=terminal.note,
+    )
+    if args.json:
+        terminal.emit_json(found)
+        return 0
+    terminal.emit(f"beam {found['beam']} over {found['vocab']} classes, n-gram {found['ngram']}, one core")
+    terminal.emit(f"  streams         {found['streams_per_core']} in real time")
+    terminal.emit(f"  batch of {found['batch']:<6} {found['p50_us']:g} us (median), {found['p99_us']:g} us (99 %)")
+    if found["reference_streams_per_core"] is not None:
+        terminal.emit(f"  plain Python    {found['reference_streams_per_core']:g} streams")
+    terminal.emit(
+        f"  a stream's step {found['evaluations']:.2f} evaluations, {found['ngram_queries']:.2f} n-gram scores,"
+        f" {found['kept']:.2f} hypotheses kept, {found['tokens']:.2f} tokens"
     )
     return 0
 

@@ -144,6 +144,7 @@ class BeamSearch:
     Attributes:
         mode, k, named, temperature: what a DECODE command of this search has in these fields.
         stride: bytes of a result.
+        queries: scores that the last `feed` asked the n-gram for.
 
     Raises:
         BadInput: options that do not fit the model.
@@ -196,6 +197,7 @@ class BeamSearch:
             np.array([scored[at] and at not in model.user_tokens for at in range(classes)], np.uint8),
         )
         self._entries = [np.zeros((max_entries, ENTRY_BYTES), np.uint8) for _ in range(lanes)]
+        self.queries = 0
         self._grow()
 
     def open(self, stream: int, keywords: Keywords | None = None, prefix: Sequence[int] = ()) -> None:
@@ -243,7 +245,8 @@ class BeamSearch:
             As `begin`: the next entries; none if the steps of all its streams have ended.
         """
         core, ngram = self._core, self._ngram
-        if core.feed(lane, results, self.stride if stride is None else stride) and ngram is not None:
+        self.queries = core.feed(lane, results, self.stride if stride is None else stride)
+        if self.queries and ngram is not None:
             self._grow()
             try:
                 core.score(lane, ngram.base_score, self._states, self._words, math.log(10.0))

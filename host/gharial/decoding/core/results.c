@@ -106,7 +106,7 @@ gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank,
     if (fault)
         return fault;
     const double top = logits[0] * search->scale;
-    if (!(lse >= top - SLACK && lse <= top + log(o->classes) + SLACK))
+    if (!(lse >= top - SLACK && lse <= top + search->most_lse + SLACK))
         return GH_LSE;
     for (int32_t i = 0; i < count; i++) {
         items[i] = (item){classes[i], logits[i] * search->scale - lse};

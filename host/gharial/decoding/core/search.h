@@ -150,7 +150,8 @@ typedef struct {
 
 typedef struct {
     gh_options options;
-    double scale; /* of a logit */
+    double scale;    /* of a logit */
+    double most_lse; /* log-sum-exp above the largest logit, ln of the classes */
     gh_piece *pieces;
     uint32_t *letters;
     gh_stream *streams;

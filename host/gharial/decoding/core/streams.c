@@ -56,6 +56,7 @@ gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lan
     search->lane_count = lanes;
     search->most_entries = most_entries;
     search->scale = ldexp(options->temperature, -(options->logit_bits + 14));
+    search->most_lse = log(options->classes);
     if (set_up(search, slots, slot_count)) {
         gh_search_free(search);
         return NULL;

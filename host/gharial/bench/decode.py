@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of the beam search on one core (docs/decoding.md, section 10)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gharial.bench.decode_device import TableDevice
+from gharial.bench.decode_ngram import Language, Scorer
+from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
+from gharial.errors import BadInput
+
+STEP_S = 0.06
+BATCH = 16
+_LOGIT_BITS = 8
+_WARM_UP = 20  # steps
+_NGRAM_SCALE = 0.05
+_PLAIN_SLOTS = 4096  # states of a plain search that are remembered: far more than it holds
+
+
+def bench_decode(
+    vocab: int = 8704,
+    beam: int = 4,
+    ngram: str | os.PathLike[str] | None = None,
+    *,
+    batch: int = BATCH,
+    streams: int = 512,
+    steps: int = 200,
+    seed: int = 1,
+    note: Callable[[str], object] = lambda text: None,
+) -> dict[str, Any]:
+    """Run the search over seeded results of `streams` streams in batches.
+
+    Args:
+        vocab: classes, blank included.
+        beam: width.
+        ngram: KenLM file; None: a seeded 4-gram of 2 M entries over the pieces.
+        batch: streams of a round.
+        streams, steps: how many are run; the first steps are not counted.
+        seed: of the table, the language and the n-gram.
+        note: is told what takes long.
+
+    Returns:
+        vocab, beam, ngram (its file, or "seeded"), batch, streams_per_core, p50_us, p99_us (of a batch from results to
+        next requests), reference_streams_per_core (None outside a source checkout), peer (None), and what a stream's
+        step took: evaluations, rounds, ngram_queries, kept, tokens.
+
+    Raises:
+        BadInput: a number out of range, or no n-gram.
+    """
+    for name, value, least, most in (
+        *(("vocab", vocab, 256, 65535), ("beam", beam, 1, 32), ("batch", batch, 1, 1024)),
+        *(("streams", streams, batch, 4096), ("steps", steps, 1, 1_000_000)),
+    ):
+        if not least <= value <= most:
+            raise BadInput("number is out of range", name, value, f"{least} to {most}")
+    language = Language.seeded(vocab - 1, seed)
+    scorer = Scorer(ngram, language, seed, note)
+    run = _Run(language, scorer, beam, batch, streams, seed)
+    run.measure(_WARM_UP)
+    run.reset_figures()
+    run.measure(steps)
+    note("the plain version")
+    reference = _reference(language, scorer, run, seed)
+    waits = np.array(run.waits) * 1e6
+    done = steps * len(run.groups) * batch
+    return {
+        "vocab": vocab,
+        "beam": beam,
+        "ngram": "seeded" if ngram is None else os.fspath(ngram),
+        "batch": batch,
+        "streams_per_core": round(done * STEP_S / run.busy_s),
+        "p50_us": round(float(np.percentile(waits, 50)), 1),
+        "p99_us": round(float(np.percentile(waits, 99)), 1),
+        "reference_streams_per_core": None if reference is None else round(reference, 1),
+        "peer": None,
+        "evaluations": run.evaluations / done,
+        "rounds": len(run.waits) / done * batch,
+        "ngram_queries": run.queries / done,
+        "kept": run.kept / done,
+        "tokens": run.tokens / done,
+    }
+
+
+class _Run:
+    """Streams in fixed batches, a step of each in turn; clocks run while the search does, not while the table does."""
+
+    def __init__(self, language: Language, scorer: Scorer, beam: int, batch: int, streams: int, seed: int) -> None:
+        self.options = DecoderOptions(width=beam, ngram_scale=_NGRAM_SCALE)
+        self.model = SearchModel([*language.pieces, ""], len(language.pieces), _LOGIT_BITS)
+        most = min(65536, streams * 3 * beam + 2 * self.options.expansions + batch * 8)
+        self.search = BeamSearch(
+            self.model, self.options, streams=streams, slots=range(most), max_entries=4 * beam * batch, ngram=scorer
+        )
+        unit = self.search.temperature * 2.0 ** -(_LOGIT_BITS + 14)
+        self.device = TableDevice(language, seed, most, self.search.k, self.search.stride, unit)
+        numbers = np.arange(streams // batch * batch, dtype=np.int32)
+        self.groups = np.split(numbers, streams // batch)
+        for stream in numbers.tolist():
+            self.search.open(stream)
+        self.step = 0
+        self.reset_figures()
+
+    def reset_figures(self) -> None:
+        """Begin to count."""
+        self.busy_s, self.waits = 0.0, list[float]()
+        self.evaluations = self.queries = self.kept = self.tokens = 0
+
+    def measure(self, steps: int) -> None:
+        """Run so many steps of all streams."""
+        search, device, clock, core = self.search, self.device, time.perf_counter, time.thread_time
+        for _ in range(steps):
+            for group in self.groups:
+                banks = np.zeros_like(group)
+                began, used = clock(), core()
+                entries = search.begin(0, group, group, banks)
+                self.busy_s += core() - used
+                self.waits.append(clock() - began)
+                while len(entries):
+                    self.evaluations += len(entries)
+                    results = device.decode(entries, self.step)
+                    began, used = clock(), core()
+                    entries = search.feed(0, results)
+                    outcomes = search.outcomes(0)
+                    self.busy_s += core() - used
+                    self.waits.append(clock() - began)
+                    self.tokens += sum(len(outcome.finals) for outcome in outcomes)
+                    self.queries += search.queries
+                    for outcome in outcomes:
+                        if outcome.error is not None:
+                            raise outcome.error
+                if self.step % 8 == 0:
+                    self.kept += 8 * sum(len(search.kept(stream)) for stream in group.tolist())
+            self.step += 1
+
+
+class _PlainScoring:
+    """One stream of the table for the plain search: a slot for each state."""
+
+    def __init__(self, device: TableDevice, stream: int, model: SearchModel, unit: float, k: int) -> None:
+        self._device, self._stream, self._blank, self._unit, self._k = device, stream, model.blank, unit, k
+        self._scores: Any = importlib.import_module("sim.decoding").Scores
+        self.spent = 0.0
+        self.slot = 0
+        self._step = 0
+
+    def start(self) -> tuple[int, int, int]:
+        return self._new(2, 0, 0)
+
+    def advance(self, state: tuple[int, int, int], token: int) -> tuple[int, int, int]:
+        # Run only when its joint is wanted: the device's answer depends on the step of the token.
+        return self._new(1, state[1], token)
+
+    def _new(self, kind: int, source: int, token: int) -> tuple[int, int, int]:
+        self.slot = (self.slot + 1) % _PLAIN_SLOTS
+        began = time.thread_time()
+        self._result = self._ask(kind, source, self.slot, token, self._step)
+        self.spent += time.thread_time() - began
+        return kind, self.slot, token
+
+    def _ask(self, kind: int, source: int, to: int, token: int, step: int) -> np.ndarray:
+        entry = np.frombuffer(
+            struct.pack("<4I", self._stream | kind << 21, source | to << 16, token, 0), np.uint8
+        ).reshape(1, 16)
+        return self._device.decode(entry, step)
+
+    def scores(self, step: int, state: tuple[int, int, int]) -> Any:
+        began = time.thread_time()
+        self._step = step
+        raw = self._ask(0, state[1], state[1], 0, step)[0].tobytes()
+        self.spent += time.thread_time() - began
+        words = struct.unpack_from(f"<{self._k}I", raw, 16)
+        found = {w >> 16: ((w & 0xFFFF) - (w << 1 & 0x10000)) * self._unit for w in words}
+        found.setdefault(self._blank, struct.unpack_from("<h", raw, 4)[0] * self._unit)
+        return self._scores(found)
+
+
+class _PlainNgram:
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def begin(self) -> Any:
+        return self._scorer.new_state(begin=True)
+
+    def score(self, state: Any, token: int) -> tuple[float, Any]:
+        following = self._scorer.new_state()
+        return 2.302585092994046 * self._scorer.base_score(state, self._scorer.words[token], following), following
+
+
+def _plain_searches(language: Language, scorer: Scorer, run: _Run, seed: int, streams: int) -> list[tuple[Any, Any]]:
+    """Plain searches of the first streams on a table of their own, each with what answers it."""
+    plain: Any = importlib.import_module("sim.decoding")
+    unit = run.search.temperature * 2.0 ** -(_LOGIT_BITS + 14)
+    options = plain.BeamOptions(width=run.options.width, ngram_scale=_NGRAM_SCALE)
+    found = []
+    for stream in range(streams):
+        device = TableDevice(language, seed, _PLAIN_SLOTS, run.search.k, run.search.stride, unit)
+        scoring = _PlainScoring(device, stream, run.model, unit, run.search.k)
+        search = plain.BeamSearch(scoring, run.model.blank, run.model.pieces, options, _PlainNgram(scorer))
+        found.append((search, scoring))
+    return found
+
+
+def _reference(language: Language, scorer: Scorer, run: _Run, seed: int) -> float | None:
+    """Streams a core of the plain Python search on the same table; None where it is not there."""
+    if importlib.util.find_spec("sim") is None:
+        return None
+    searches = _plain_searches(language, scorer, run, seed, 8)
+    busy, steps = 0.0, 100
+    for search, scoring in searches:
+        scoring.spent = 0.0
+        began = time.thread_time()
+        for _ in range(steps):
+            search.step()
+        busy += time.thread_time() - began - scoring.spent
+    return len(searches) * steps * STEP_S / busy
