@@ -111,6 +111,15 @@ def test_many_recordings_are_taken_in_batches(seed: int) -> None:
         assert together.h[name].maximum == pytest.approx(magnitude.maximum, rel=1e-6)
 
 
+def test_long_recordings_are_taken_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = FloatNetwork(random_checkpoint(seed))
+    monkeypatch.setattr("gharial.floating.calibrate._BATCH_VECTORS", 30)
+    seen: list[int] = []
+    lengths = [10, 10, 10, 1, 40, 8, 16, 5]
+    calibrate_ranges(network, (random_features(seed, length) for length in lengths), seen.append)
+    assert seen == [3, 1, 1, 1, 1, 1]
+
+
 def test_nothing_to_calibrate_with() -> None:
     network = FloatNetwork(random_checkpoint(1))
     for recordings in ([], [np.zeros((0, SMALL.features), np.float32)]):

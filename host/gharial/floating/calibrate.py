@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from gharial.floating.network import MAX_SYMBOLS, FloatNetwork, PredictionState
 
 # Recordings run together: the recurrent weights are read once a step for all of them.
 _BATCH = 16
+# Feature vectors of a batch, padding included: all of its tensors are held at once, some 120 kB a vector of base.
+_BATCH_VECTORS = 8192
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,13 @@ def _count_prediction(outputs: Sequence[LstmOutput], joint_pred: np.ndarray, col
 
 
 def _batches(recordings: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    iterator = iter(recordings)
-    while batch := list(islice(iterator, _BATCH)):
+    """As many at a time as the limits allow, at least one."""
+    batch: list[np.ndarray] = []
+    for recording in recordings:
+        longest = max([len(recording), *map(len, batch)])
+        if batch and (len(batch) == _BATCH or (len(batch) + 1) * longest > _BATCH_VECTORS):
+            yield batch
+            batch = []
+        batch.append(recording)
+    if batch:
         yield batch
