@@ -125,6 +125,9 @@ def test_paths_relative_to_the_working_folder_or_the_configuration(
         words = ["export", "--ckpt", run.checkpoint, "--config", os.path.relpath(run.config), "-o", "out"]
         assert cli(*words).code == 0
     assert (tmp_path / "out").read_bytes() == (elsewhere / "out").read_bytes()
+    # What is there in both is taken from the working folder, as training does.
+    (elsewhere / "spm.model").write_bytes(b"another")
+    cli(*words).refused("spm.model: this is no SentencePiece model")
 
 
 def test_files_given_in_place_of_the_configurations(cli: Run, tmp_path: Path) -> None:
@@ -154,10 +157,18 @@ def test_what_the_checkpoint_itself_has_is_taken(cli: Run, tmp_path: Path) -> No
         tree["tokenizer"]["sentpiece_model"] = "/no/such"
         del tree["input_val"]["filterbank_features"]["stats_path"]
 
-    found = exported(cli, training(tmp_path, change, away))
+    run = training(tmp_path, change, away)
+    found = exported(cli, run)
     np.testing.assert_array_equal(found.melmeans, means.numpy())
     np.testing.assert_array_equal(found.melvars, means.numpy() + 1)
     assert found.sentencepiece == load_hardware(demo_model()).sentencepiece
+    # But what the command line names goes before it.
+    files = [word for name in ("melmeans", "melvars") for word in (f"--{name}", tmp_path / f"stats/{name}.pt")]
+    given = exported(cli, run, *files)
+    np.testing.assert_array_equal(given.melmeans, load_hardware(demo_model()).melmeans)
+    np.testing.assert_array_equal(given.melvars, load_hardware(demo_model()).melvars)
+    (tmp_path / "other.model").write_bytes(b"another")
+    cli(*run.words(tmp_path / "out", "--sentpiece-model", tmp_path / "other.model")).refused("other.model")
 
 
 def test_streaming_normalisation_of_old_models(cli: Run, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from checkpoint_variants import SPEC, with_symbols
 from command import Run
 from training_files import Training, training
 
+import gharial
 from gharial.checkpoint.unpickle import unpickle
 from gharial.errors import BadInput
 from gharial.export import exporter
@@ -99,6 +100,11 @@ CHECKPOINTS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (setting("tokenizer_kw", "labels", to=["a"]), ("CONFIG.yaml", "tokenizer.labels contradicts", "expected a")),
     (setting("sentpiece_model", to=b"no model"), ("TRAIN.pt: sentpiece_model", "no SentencePiece model")),
     (setting("melmeans", to=torch.ones(79)), ("TRAIN.pt: melmeans", "float32 (79,)", "float32 (80,)")),
+    (setting("melmeans", to=torch.full((80,), torch.nan)), ("TRAIN.pt: melmeans", "melmeans holds NaN", "80 of 80")),
+    (
+        setting("melvars", to=torch.full((80,), 1e300, dtype=torch.float64)),
+        ("TRAIN.pt: melvars", "melvars holds NaN or infinity"),
+    ),
     (setting("melvars", to=torch.zeros(80)), ("TRAIN.pt: melvars", "must be above 0")),
     (setting("prefix_spec", to={"valid_prefix": "^a$", "default_prefix": "b"}), ("prefix_spec", "default prefix")),
     (setting("args", to={"valid_prefix": 3}), ("prefix_spec", "valid_prefix has a value")),
@@ -132,6 +138,9 @@ CONFIGS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (setting("rnnt", "hard_activation_functions", to=2), ("rnnt", "hard_activation_functions has a value")),
     (setting("tokenizer", "labels", to="abc"), ("labels has a value", "expected a list of texts")),
     (setting("tokenizer", "sentpiece_model", to=None), ("tokenizer", "sentpiece_model is missing")),
+    (setting("tokenizer", "sentpiece_model", to=3), ("tokenizer", "sentpiece_model has a value", "expected text")),
+    (setting("tokenizer", "sentpiece_model", to=""), ("tokenizer", "sentpiece_model has a value", "found ''")),
+    (lambda tree: yaml.safe_dump(tree).replace("- a\n", '- "\\ud800"\n', 1), ("tokenizer", "labels has a value")),
     (
         setting("tokenizer", "sentpiece_model", to="/no/such/spm.model"),
         ("CONFIG.yaml: tokenizer", "found no such file, expected /no/such/spm.model", "--sentpiece-model FILE"),
@@ -155,15 +164,16 @@ def test_configuration(cli: Run, tmp_path: Path, change: Callable[[Tree], Any], 
     refused(cli, training(tmp_path, config=change), *parts)
 
 
-def test_a_merge_that_grows_without_end(cli: Run, tmp_path: Path) -> None:
-    """Twelve lines that would be 16^12 keys."""
+def test_merges_that_grow_without_end(cli: Run, tmp_path: Path) -> None:
+    """Twelve lines that could be 16^12 keys are not; 44 kB that would be 4 million are refused before they are made."""
     lines = ["a0: &a0 {" + ", ".join(f"k{n}: 1" for n in range(16)) + "}"]
     lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 16)}]}}" for n in range(1, 12)]
     refused(cli, training(tmp_path, config=lambda tree: "\n".join(lines)), "CONFIG.yaml: input_val", "is missing")
-    lines[1] = lines[1].replace("*a0", "*a0, *a0", 1)
+    lines = ["a: &a {" + ", ".join(f"k{n}: 1" for n in range(2000)) + "}"]
+    lines += [f"b{n}: {{<<: *a}}" for n in range(2000)]
     (tmp_path / "again").mkdir()
     run = training(tmp_path / "again", config=lambda tree: "\n".join(lines))
-    refused(cli, run, "no YAML that can be read", "more than 16 mappings are merged")
+    refused(cli, run, "no YAML that can be read", "merges far more than it holds", "line ")
 
 
 def test_aliases_that_refer_to_themselves(cli: Run, tmp_path: Path) -> None:
@@ -250,6 +260,16 @@ def test_output_that_cannot_be_written(cli: Run, tmp_path: Path, monkeypatch: py
     before = sorted(tmp_path.rglob("*"))
     cli(*run.words(tmp_path / "out")).refused("cannot be written: No space left", "nothing was left behind", code=1)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_output_over_input_from_python(tmp_path: Path) -> None:
+    run = training(tmp_path)
+    for name in (run.checkpoint, run.config):
+        kept = name.read_bytes()
+        with pytest.raises(BadInput, match="would be written over what is read") as caught:
+            gharial.export_checkpoint(run.checkpoint, run.config, name)
+        complete(caught.value)
+        assert name.read_bytes() == kept
 
 
 def test_a_checkpoint_cut_short(cli: Run, tmp_path: Path) -> None:

@@ -161,4 +161,5 @@ def _name(path: str | os.PathLike[str] | None) -> str | None:
 def _check_not_input(output: str, trained: TrainingCheckpoint, settings: TrainingConfig) -> None:
     for name in (trained.path, settings.path):
         if Path(output).exists() and Path(output).samefile(name):
-            raise BadInput("would be written over what is read", output, remedy="name another output file")
+            remedy = "name another output file"
+            raise BadInput("would be written over what is read", output, name, "another file", remedy)
