@@ -3,7 +3,7 @@
 
 It is the exporting user's own file, so the paths in it are followed. Keys that are not known here are harmless; of the
 known ones each must be there and of its type. What becomes `rnnt_config` is `FIELDS` and nothing else, the part that
-CAIMAN-ASR keeps since 1.7, and hard activations where they are asked for.
+CAIMAN-ASR itself keeps, and hard activations where they are asked for.
 """
 
 from __future__ import annotations
