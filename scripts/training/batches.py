@@ -67,11 +67,11 @@ class Plan:
 
     def words_at(self, number: int) -> int:
         """Most words of a string of batch `number`."""
-        return self.longest if number >= self.easy else 1 + self.longest * number // max(1, self.easy)
+        return self.longest if number >= self.easy else 1 + self.longest * number // self.easy
 
     def share_at(self, number: int) -> float:
         """How much of the mixture and variation batch `number` has, 0 to 1."""
-        return min(1.0, number / max(1, self.ramp)) if self.ramp else 1.0
+        return min(1.0, number / self.ramp) if self.ramp else 1.0
 
 
 def vectors_of(samples: np.ndarray, spec: FeatureSpec) -> np.ndarray:

@@ -37,7 +37,7 @@ class Recipe:
     """
 
     seed: int = 1
-    steps: int = 9000
+    steps: int = 8000
     strings: int = 64
     longest: int = 7
     easy: int = 1000
