@@ -88,6 +88,21 @@ class NgramModel:
         following = self._kenlm.State()
         return LN_10 * self._model.BaseScore(state, word, following), following
 
+    @property
+    def words(self) -> list[str | None]:
+        """By class: its word, None for blank, control and user-defined symbols."""
+        return self._words
+
+    @property
+    def base_score(self) -> Callable[[State, str, State], float]:
+        """(state, word, following) -> log10 p(word | state), the state behind the word written to `following`."""
+        scorer: Callable[[State, str, State], float] = self._model.BaseScore
+        return scorer
+
+    def new_state(self, begin: bool = False) -> State:
+        """A state to be written to, or that of a sentence's start."""
+        return self.begin() if begin else self._kenlm.State()
+
     def knows(self, token: int) -> bool:
         """Whether a token is a word of the n-gram."""
         word = self._words[token]
