@@ -45,11 +45,11 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_speed.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_traces
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_checkpoints.py
-	@$(VENV_PYTHON) -m scripts.bench_fidelity
 	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_ngram
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
+	@$(VENV_PYTHON) -m scripts.bench_fidelity
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \
