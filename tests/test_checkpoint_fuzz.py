@@ -171,3 +171,15 @@ def test_random_bytes(data: bytes) -> None:
     for candidate in (data, data + b"PK\5\6" + bytes(18)):
         with bounded(4 * MEBI), suppress(BadInput):
             ZipArchive(io.BytesIO(candidate), len(candidate), "m.pt")
+
+
+def test_text_encoded_again_and_again() -> None:
+    """Each call would take as much memory as its text, though the text is there once."""
+    size = 2 * MEBI
+    encode = named("_codecs", "encode") + b"q\x01"
+    call = b"h\x01h\x00" + text("latin1") + b"\x86R"
+    first = encode + text("a" * size) + b"q\x00" + text("latin1") + b"\x86R"
+    assert unpickle(PROTO2 + b"](" + first + b"e" + STOP, "m.pt", lambda ref: None) == [b"a" * size]
+    with bounded(16 * size), suppress(BadInput):
+        unpickle(PROTO2 + b"](" + first + call * 100 + b"e" + STOP, "m.pt", lambda ref: None)
+        raise AssertionError("not refused")

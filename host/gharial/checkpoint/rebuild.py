@@ -69,14 +69,16 @@ class Rebuilder:
     Args:
         fail: makes the BadInput that says where in the file the fault lies.
         check_storage: compares a storage with the archive.
+        size: bytes of the pickle: all that it encodes cannot be more, for each text to encode is in it once.
     """
 
-    def __init__(self, fail: _Fail, check_storage: StorageCheck) -> None:
+    def __init__(self, fail: _Fail, check_storage: StorageCheck, size: int) -> None:
         self._fail = fail
         self._check_storage = check_storage
         self._storages: dict[str, StorageRef] = {}
         self._stored = 0
         self._viewed = 0
+        self._to_encode = size
 
     def call(self, function: Global, arguments: tuple[Any, ...]) -> Any:
         """Value of `function(*arguments)`; BadInput if the arguments are not those that torch writes."""
@@ -140,6 +142,10 @@ class Rebuilder:
     def _encoded(self, arguments: tuple[Any, ...]) -> bytes:
         if len(arguments) != 2 or type(arguments[0]) is not str or arguments[1] != "latin1":
             raise self._fail("encodes what is not bytes written as Latin-1")
+        # A text that is fetched and encoded again and again would take memory each time.
+        self._to_encode -= len(arguments[0])
+        if self._to_encode < 0:
+            raise self._fail("encodes its texts again and again", "more bytes than the pickle has")
         try:
             return arguments[0].encode("latin-1")
         except UnicodeEncodeError:

@@ -76,7 +76,7 @@ class _Machine:
         self._marks: list[int] = []
         # A dict, not a list: BINPUT may name any index up to 2**32.
         self._memo: dict[int, Any] = {}
-        self._rebuild = Rebuilder(self._fail, check_storage)
+        self._rebuild = Rebuilder(self._fail, check_storage, len(data))
 
     def run(self) -> Any:
         if self._data[:1] != b"\x80":
