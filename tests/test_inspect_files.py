@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,10 @@ def test_a_training_checkpoint_says_how_to_export_it(tmp_path: Path) -> None:
     torch.save(whole, path)
     facts = told(path, "training checkpoint", True, "269,120", f"gharial export --ckpt {path}", "0.5, not yet 1")
     assert (facts["step"], facts["vocabulary"], facts["melstats"]) == (9, 255, False)
+    for weight in (float("inf"), torch.tensor(float("nan"))):
+        torch.save(whole | {"logmel_norm_weight": weight}, path)
+        facts = told(path, "training checkpoint", True, f"{float(weight):g}, not yet 1")
+        assert facts["logmel_norm_weight"] is None
     del state["module.joint_enc.bias"]
     torch.save(whole, path)
     told(path, "training checkpoint", False, "joint_enc.bias")
@@ -131,6 +137,20 @@ def test_a_configuration(tmp_path: Path) -> None:
     told(path, "YAML file", False)
 
 
+@pytest.mark.parametrize(
+    "spec", ["2020-01-01", ".nan", "&a [*a]", "!!set {a}", "!!binary aGVs", "{2020-01-01: a}", "*b8"]
+)
+def test_a_configuration_with_odd_prefixes(tmp_path: Path, spec: str) -> None:
+    """What YAML can say and JSON cannot, or what would be gigabytes of it."""
+    path = tmp_path / "train.yaml"
+    levels = [f"b{i}: &b{i} [{', '.join([f'*b{i - 1}'] * 9)}]" for i in range(1, 9)]
+    path.write_text("\n".join([CONFIGURATION, "b0: &b0 [x]", *levels, f"prefix_spec: {spec}"]))
+    told(path, "YAML file", False, "prefix_spec")
+    path.write_text(CONFIGURATION + 'prefix_spec: {valid_prefix: "^<a>$", default_prefix: <a>, more: 2020-01-01}')
+    facts = told(path, "training configuration", True)
+    assert facts["prefix_spec"] == {"valid_prefix": "^<a>$", "default_prefix": "<a>"}
+
+
 CONFIGURATION = """\
 tokenizer: {sentpiece_model: /datasets/en.model, labels: [" ", a, b]}
 input_val:
@@ -148,6 +168,18 @@ def test_a_trace(tmp_path: Path, program: Program) -> None:
     facts = told(path, "trace", True, "of 44 encoder steps")
     assert (facts["steps"], facts["prefix"], len(facts["tokens"])) == (44, [], 2)
     np.savez(path, a=np.zeros(3))
+    told(path, "NumPy archive", False, "no trace")
+
+
+def test_an_archive_that_unpacks_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, a=np.zeros(80 << 20, np.int8))
+    assert path.stat().st_size < 1 << 20
+    told(path, "NumPy archive", False, "unpacks to 83,886,")
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "|i1", "fortran_order": False, "shape": (1 << 50,)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", head.getvalue())
     told(path, "NumPy archive", False, "no trace")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -89,7 +90,7 @@ def _training(file: str) -> Description:
         found = read_training(file)
     except BadInput as error:
         return bad(file, "training checkpoint", error)
-    dims = found.dims
+    dims, weight = found.dims, found.norm_weight
     facts = {
         "epoch": found.epoch,
         "step": found.step,
@@ -97,11 +98,10 @@ def _training(file: str) -> Description:
         "dims": {name: getattr(dims, name) for name in dims.__dataclass_fields__},
         "vocabulary": dims.vocabulary,
         "batch_norm": any(found.batch_norm),
-        "logmel_norm_weight": found.norm_weight,
+        "logmel_norm_weight": weight if weight is not None and math.isfinite(weight) else None,
         "melstats": found.melmeans is not None and found.melvars is not None,
         "sentencepiece_sha256": None if found.sentencepiece is None else _sha256(found.sentencepiece),
     }
-    weight = found.norm_weight
     rows = [
         ("encoder", f"{dims.features} inputs, {dims.pre_layers} + {dims.post_layers} LSTM layers of {dims.hidden}"),
         ("prediction", f"{dims.pred_layers} of {dims.pred_hidden}"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from gharial.checkpoint.prefix_spec import parse_prefix_spec
 from gharial.checkpoint.recognise import ANNEX_POINTER, WEB_PAGE, refusal
 from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
@@ -110,6 +111,7 @@ def configuration(file: str, head: bytes, size: int) -> Description | None:
 
     try:
         found = read_config(file)
+        spec = parse_prefix_spec(found.prefix_spec, f"{file}: prefix_spec")
     except BadInput as error:
         return bad(file, "YAML file", error, bytes=size)
     network, bank = found.inference["rnnt"], found.inference["input_val"]["filterbank_features"]
@@ -120,7 +122,7 @@ def configuration(file: str, head: bytes, size: int) -> Description | None:
         "ngram_path": found.ngram_path,
         "ngram_scale": found.ngram_scale,
         "batch_norm": list(found.batch_norm) if found.batch_norm is not None else None,
-        "prefix_spec": found.prefix_spec,
+        "prefix_spec": None if spec is None else {"valid_prefix": spec.pattern, "default_prefix": spec.default},
     }
     rows = [
         (

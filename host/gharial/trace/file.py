@@ -19,6 +19,7 @@ from gharial.trace.keys import decoder_layers, encoder_layers
 # What NumPy and zipfile raise for files that are no archives of arrays, or damaged ones.
 _DAMAGED = (
     OSError,
+    MemoryError,  # a size that is claimed, and not there
     ValueError,
     EOFError,
     KeyError,
@@ -28,6 +29,11 @@ _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+_FLOOR_BYTES = 64 << 20
+_MOST_TIMES = 100
+"""Unpacked, a trace has at most so many times the file's bytes, or `_FLOOR_BYTES`: an archive can claim gigabytes."""
 
 
 def write_trace(path: str | os.PathLike[str], tensors: Mapping[str, np.ndarray]) -> None:
@@ -54,6 +60,9 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise _no_trace(name, "a single array")
+            unpacked = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
+            if unpacked > max(_FLOOR_BYTES, _MOST_TIMES * os.fstat(file.fileno()).st_size):
+                raise _no_trace(name, f"an archive that unpacks to {unpacked:,} bytes")
             arrays = {key: archive[key] for key in archive.files}
     except _DAMAGED as error:
         raise _no_trace(name, (str(error).split("\n") or [""])[0][:80]) from None
