@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from checkpoint_files import DEMO
+from checkpoint_files import DEMO, complete
 from command import Run
 from ngram_files import ARPA, COUNTS, KINDS, OTHER, binary, copy, demo_pieces
 
@@ -136,7 +136,18 @@ def test_where_the_programs_are_looked_for(tmp_path: Path, monkeypatch: pytest.M
     assert tools.find("lmplz") == tmp_path / "named/bin/lmplz"
     with pytest.raises(tools.BadInput, match="GHARIAL_KENLM"):
         tools.find("build_binary")
+    # What is run must not be looked for on PATH again, and a folder is no program.
+    monkeypatch.chdir(tmp_path / "named/bin")
+    monkeypatch.setenv("GHARIAL_KENLM", ".")
+    assert tools.find("lmplz") == tmp_path / "named/bin/lmplz"
+    (tmp_path / "named/bin/build_binary").mkdir()
+    with pytest.raises(tools.BadInput, match="GHARIAL_KENLM") as caught:
+        tools.find("build_binary")
+    complete(caught.value)
     monkeypatch.delenv("GHARIAL_KENLM")
+    monkeypatch.setenv("PATH", ".")
+    assert tools.find("lmplz") == tmp_path / "named/bin/lmplz"
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert tools.find("lmplz") == tmp_path / "path/lmplz"
     (tmp_path / "path/lmplz").unlink()
     assert tools.find("lmplz") == tmp_path / "cache/gharial/kenlm-0.3.0/lmplz"
@@ -186,11 +197,17 @@ def test_building_the_programs_needs_things(
         (("a.txt", "--model", DEMO, "-o", "o", "--prune", "1,0"), "must not fall"),
         (("a.txt", "--model", DEMO, "-o", "o", "--prune", "0,a"), "commas"),
         (("a.txt", "--model", DEMO, "-o", "o", "--prune", "0,0,0,0,0"), "one an order"),
-        (("a.txt", "--model", DEMO, "-o", "none/o"), "the folder does not exist"),
+        (("a.txt", "--model", DEMO, "-o", "o", "--memory", "much"), "no amount of memory"),
+        ((ARPA, "--model", DEMO, "-o", ARPA), "written over what is read"),
+        ((ARPA, "--model", DEMO, "-o", "o", "--arpa", "./o"), "written over by the binary"),
+        ((ARPA, "--model", DEMO, "-o", "none/o"), "the folder does not exist"),
     ],
 )
 def test_build_usage(cli: Run, words: tuple[object, ...], part: str) -> None:
-    cli("ngram", "build", *words).refused(part)
+    outcome = cli("ngram", "build", *words)
+    outcome.refused(part)
+    _, facts, remedy = outcome.err.splitlines()
+    assert facts.startswith("found ") and ", expected " in facts and remedy
 
 
 def test_program_as_model(tmp_path: Path, cli: Run) -> None:

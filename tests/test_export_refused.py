@@ -245,9 +245,12 @@ def test_options_that_contradict(cli: Run, tmp_path: Path) -> None:
 
 def test_output_that_cannot_be_written(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = training(tmp_path)
-    for name in (run.checkpoint, run.config):
+    named = (
+        run.folder / name for name in ("spm.model", "stats/melmeans.pt", "stats/melvars.pt", "ngrams/ngram.binary")
+    )
+    for name in (run.checkpoint, run.config, *named):
         kept = name.read_bytes()
-        cli(*run.words(name)).refused("would be written over what is read")
+        cli(*run.words(name, "--skip-ngram")).refused("would be written over what is read", str(name), "name another")
         assert name.read_bytes() == kept
     cli(*run.words(tmp_path)).refused("is a folder")
     cli(*run.words(tmp_path / "no/out")).refused("the folder does not exist")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkpoint_files import complete
 
+from gharial.cli.paths import check_output
 from gharial.errors import BadInput, GharialError
 from gharial.files import open_regular, write_atomically
 
@@ -105,13 +107,31 @@ def test_a_real_limit_of_the_system(tmp_path: Path) -> None:
 
 
 def test_where_a_file_cannot_go(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "gone").symlink_to(tmp_path / "no" / "file")
     for target, words in (
         (tmp_path, "not a file"),
         (tmp_path / "a" / "b", "folder does not exist"),
+        (tmp_path / "gone", "folder does not exist"),
         ("/dev/null", "not a file"),
+        (tmp_path / "loop", "there can be no file of this name|not a file"),
+        (tmp_path / "loop" / "b", "there can be no file of this name|folder does not exist"),
+        (tmp_path / ("n" * 300), "File name too long"),
+        ("a\0b", "there can be no file of this name"),
     ):
-        with pytest.raises(BadInput, match=words):
+        with pytest.raises(BadInput, match=words) as caught:
             write_atomically(target, iter([b"x"]))
+        complete(caught.value)
+        with pytest.raises(BadInput, match=words):
+            check_output(str(target))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gone", "loop"]
+
+
+@pytest.mark.parametrize("letter", ["n", "é", "\U0001d538"])
+def test_the_longest_name(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    write_atomically(path, iter([b"x"]))
+    assert path.read_bytes() == b"x" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 import sentencepiece
+from checkpoint_files import complete
 from command import Run
 from ngram_files import ARPA, FOLDER, demo_pieces
 
@@ -90,6 +91,8 @@ def test_manifest_in_any_layout(tmp_path: Path, seed: int) -> None:
         (b'[{"transcript": "\xff\xff\xff\xff"}]', "UTF-8"),
         (b"[" * 100_000, "not JSON"),
         (b'["' + b"x" * (3 << 20) + b'"]', "not JSON"),
+        (b'[{"transcript": "a \\ud800 b"}]', "utterance 0: transcript is no text"),
+        (b'{"transcript": "one"}\n{"transcript": "two"}\n', "not a list of them"),
         (gzip.compress(b"text\n" * 1000)[:-20], "packed file is damaged"),
     ],
 )
@@ -99,6 +102,7 @@ def test_bad_texts(tmp_path: Path, data: bytes, part: str) -> None:
     with pytest.raises(BadInput) as caught:
         read(path)
     assert part in str(caught.value) and str(path) in str(caught.value)
+    complete(caught.value)
 
 
 def test_cut_by_the_model(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ ANNEX_REMEDY = "run 'git annex get' in the repository it came from, or download 
 """What to do about a file whose content git-annex has not fetched."""
 
 
+_ANOTHER = "name another output file"
+
+
 def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None = None) -> BufferedReader:
     """A plain file, open for reading.
 
@@ -40,7 +43,7 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
         target = _target(name)
         if target is not None and "/annex/objects/" in target:
             found = "a link into git-annex whose content is not here"
-            raise BadInput("no such file", name, found, remedy=ANNEX_REMEDY) from None
+            raise BadInput("no such file", name, found, expected, ANNEX_REMEDY) from None
         if target is not None:
             raise BadInput("no such file", name, f"a link to {target}, which is not there", remedy=remedy) from None
         raise BadInput("no such file", name, remedy=remedy) from None
@@ -63,20 +66,58 @@ def _target(name: str) -> str | None:
         return None
 
 
+def output_path(path: str | os.PathLike[str]) -> Path:
+    """Where an output file goes: absolute; a link stays, what it points to is replaced.
+
+    Raises:
+        BadInput: no file of this name can be, there is something else in its place, or its folder is missing.
+    """
+    name = os.fspath(path).replace("\0", "\\0")
+    try:
+        target = Path(path).resolve()
+        found = _mode(target)
+        there = target.parent.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, links in a circle, a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput("there can be no file of this name", name, reason, "a file to write", _ANOTHER) from None
+    if found is not None and stat.S_ISDIR(found):
+        raise BadInput("is a folder, not a file, so it is not overwritten", name, "a folder", "a file", _ANOTHER)
+    if found is not None and not stat.S_ISREG(found):
+        raise BadInput("not a file, so it is not overwritten", name, "a device or pipe", "a file", _ANOTHER)
+    if not there:
+        raise BadInput("the folder does not exist", target.parent, "nothing", "a folder", f"make it, or {_ANOTHER}")
+    return target
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def check_not_read(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
+    """Raise BadInput where a file to write is one of those that are read."""
+    for name in inputs:
+        try:
+            same = Path(output).samefile(name)
+        except (OSError, ValueError):  # one of them is not there
+            continue
+        if same:
+            what = "would be written over what is read"
+            raise BadInput(what, os.fspath(output), os.fspath(name), "another file", _ANOTHER)
+
+
 def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview]) -> None:
     """Write a file so that it is there as a whole or, after any failure, as it was before.
 
     Raises:
-        BadInput: there is something at `path` that is not a file, or its folder is missing.
+        BadInput: as for `output_path`.
         GharialError: the file cannot be written (no space, no permission); nothing is left behind.
     """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise BadInput("not a file, so it is not overwritten", target, remedy="name another output file")
-    target = target.resolve()  # a link stays, what it points to is replaced
-    if not target.parent.is_dir():
-        raise BadInput("the folder does not exist", target.parent, remedy="make it, or name another output file")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    target = output_path(path)
+    # The name is cut, so that this one is not too long where that one is not.
+    temporary = target.with_name(f".{target.name[:48]}.{secrets.token_hex(6)}.part")
     try:
         # Not tempfile: its files are private to the user whatever the umask says.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gharial.cli import terminal
 from gharial.cli.paths import check_output
 from gharial.errors import BadInput
+from gharial.files import output_path
 
 if TYPE_CHECKING:
     from gharial.ngram.build import Built
@@ -25,6 +26,9 @@ The text should be written as the model's transcripts are. It is cut by the mode
 KenLM's lmplz and build_binary, which are looked for in the folder GHARIAL_KENLM, on PATH, and where --build-tools
 built them (that needs cmake, g++ and Boost).
 """
+
+_OTHER = "name another file for the text, or leave --arpa out"
+_HELP = "see: gharial ngram build --help"
 
 
 def add(actions: Any) -> None:
@@ -56,7 +60,8 @@ def add(actions: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build."""
     if args.source is not None and not args.build_tools:
-        raise BadInput("a source package is for building KenLM's programs", "--source", remedy="add --build-tools")
+        what = "a source package is for building KenLM's programs"
+        raise BadInput(what, "--source", args.source, "--build-tools with it", "add --build-tools, or leave it out")
     if args.build_tools:
         from gharial.ngram.tools import build_tools
 
@@ -66,15 +71,18 @@ def run(args: argparse.Namespace) -> int:
             return 0
     for option, value in (("TEXT", args.texts), ("--model", args.model), ("--output", args.output)):
         if not value:
-            raise BadInput("is needed", option, remedy="see: gharial ngram build --help")
+            raise BadInput("is needed", option, "none", "it is given", _HELP)
     from gharial.ngram.build import Options, build
+    from gharial.ngram.corpus import corpus_files
     from gharial.ngram.inspect import describe
     from gharial.ngram.pieces import sentencepiece_of
 
     options = Options(args.order, args.type, args.quantise, _counts(args.prune), args.lowercase, args.memory)
     options.check()
     for output in filter(None, (args.output, args.arpa)):
-        check_output(output, args.model, *args.texts)
+        check_output(output, args.model, *map(str, corpus_files(args.texts)))
+    if args.arpa is not None and output_path(args.arpa) == output_path(args.output):
+        raise BadInput("the text form would be written over by the binary", "--arpa", args.arpa, "another file", _OTHER)
     sentencepiece = sentencepiece_of(args.model)
     progress = terminal.Progress("bytes of text read", enabled=not args.json)
     try:
@@ -106,7 +114,7 @@ def _counts(text: str | None) -> tuple[int, ...]:
     try:
         return () if text is None else tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise BadInput("thresholds are numbers with commas between", "--prune", text, "0,0,1 say") from None
+        raise BadInput("thresholds are numbers with commas between", "--prune", text, "0,0,1 say", _HELP) from None
 
 
 def _summary(output: str, made: Built) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from gharial.checkpoint.config import Section
@@ -14,12 +13,12 @@ from gharial.checkpoint.features import feature_settings
 from gharial.checkpoint.weights import CONFIG_SIZES
 from gharial.errors import BadInput
 from gharial.export.configuration import TrainingConfig, read_config
-from gharial.export.ngram_file import find_ngram
+from gharial.export.ngram_file import find_ngram, named_files
 from gharial.export.prefixes import prefix_spec
 from gharial.export.sources import mel_statistics, sentencepiece_model
 from gharial.export.training import TrainingCheckpoint, check_norm_weight, read_training
 from gharial.export.zipping import checkpoint_pieces
-from gharial.files import write_atomically
+from gharial.files import check_not_read, write_atomically
 from gharial.ngram import check_file
 
 VERSION = "1.15.0"
@@ -125,7 +124,8 @@ def export_checkpoint(
     if prefixes is not None:
         tree["prefix_spec"] = prefixes
     name = os.fspath(output)
-    _check_not_input(name, trained, settings)
+    given = [path for path in (ngram_path, sentencepiece, melmeans, melvars) if path is not None]
+    check_not_read(name, checkpoint, config, *given, *named_files(settings))
     write_atomically(name, checkpoint_pieces(tree, name))
     return Exported(name, None if ngram_path is None else str(ngram_path), scale, tuple(notes))
 
@@ -156,10 +156,3 @@ def check_sizes(trained: TrainingCheckpoint, settings: TrainingConfig) -> None:
 
 def _name(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
-
-
-def _check_not_input(output: str, trained: TrainingCheckpoint, settings: TrainingConfig) -> None:
-    for name in (trained.path, settings.path):
-        if Path(output).exists() and Path(output).samefile(name):
-            remedy = "name another output file"
-            raise BadInput("would be written over what is read", output, name, "another file", remedy)

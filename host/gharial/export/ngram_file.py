@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from gharial.errors import BadInput
@@ -19,6 +20,15 @@ def find_ngram(config: TrainingConfig, override: str | None) -> Path:
         BadInput: there is none, or only the text form (ARPA).
     """
     return (Path(override) if override is not None else _in_folder(config)).absolute()
+
+
+def named_files(config: TrainingConfig) -> Iterator[Path]:
+    """The files that a configuration names, there or not: none of them is to be written over."""
+    yield beside(config, config.sentencepiece_path)
+    if config.stats_path is not None:
+        yield from (beside(config, config.stats_path) / name for name in ("melmeans.pt", "melvars.pt"))
+    if config.ngram_path is not None:
+        yield from (beside(config, config.ngram_path) / name for name in (BINARY, ARPA))
 
 
 def _in_folder(config: TrainingConfig) -> Path:

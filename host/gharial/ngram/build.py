@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from gharial.ngram.marking import append_mark
 
 TYPES = ("probing", "trie")
 _SMALL = "--discount_fallback"
+_MEMORY = re.compile(r"\d+(\.\d+)?[%bkKMGTPEZY]?", re.ASCII)  # as KenLM reads sizes
 _LINES = 1000  # cut at a time
 _CHUNK = 1 << 20
 _UNKNOWN_SHARE = 0.01
@@ -51,15 +53,19 @@ class Options:
     def check(self) -> None:
         """Raise BadInput for options that KenLM would refuse after the work."""
         if not 2 <= self.order <= MAX_ORDER:
-            raise BadInput("the order is not supported", "--order", self.order, f"2 to {MAX_ORDER}")
+            raise BadInput("the order is not supported", "--order", self.order, f"2 to {MAX_ORDER}", "4 is usual")
         if self.type not in TYPES:
-            raise BadInput("there is no such type", "--type", self.type, " or ".join(TYPES))
+            raise BadInput("there is no such type", "--type", self.type, " or ".join(TYPES), "probing is usual")
         if self.quantise is not None and (self.type != "trie" or not 2 <= self.quantise <= 25):
-            raise BadInput("only a trie is quantised, in 2 to 25 bits", "--quantise", f"{self.quantise}, {self.type}")
+            found, expected = f"{self.quantise}, {self.type}", "2 to 25, trie"
+            raise BadInput("only a trie is quantised, in 2 to 25 bits", "--quantise", found, expected, "--type trie")
         falling = any(later < before for before, later in zip(self.prune, self.prune[1:], strict=False))
         if len(self.prune) > self.order or falling or any(count < 0 for count in self.prune):
             found = ",".join(map(str, self.prune))
-            raise BadInput("thresholds must not fall, one an order at most", "--prune", found, "0,0,1 say")
+            what = "thresholds must not fall, one an order at most"
+            raise BadInput(what, "--prune", found, "0,0,1 say", "0 keeps all n-grams of an order")
+        if not _MEMORY.fullmatch(self.memory):
+            raise BadInput("this is no amount of memory", "--memory", self.memory, "1G, 512M or 50% say", "1G is usual")
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,8 @@ def build(
             text = work / "arpa"
             fallback = _estimate(lmplz, lambda: _cut(files, cutter, read), text, options, note)
             if not cutter.pieces:
-                raise BadInput("there is no text to build from", files[0], "no sentences", "text, or transcripts")
+                what, remedy = "there is no text to build from", "check that these are the files that you meant"
+                raise BadInput(what, files[0], "no sentences", "text, or transcripts", remedy)
         binary = work / "binary"
         _make_binary(build_binary, text, binary, options)
         append_mark(binary, sentencepiece)
@@ -194,9 +201,10 @@ def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options)
 
 def _check_arpa(files: Sequence[Path], arpa: object) -> None:
     if len(files) > 1:
-        raise BadInput("an ARPA file is built from by itself", files[0], f"{len(files)} files", "one")
+        what, remedy = "an ARPA file is built from by itself", "give the ARPA file alone, or the texts alone"
+        raise BadInput(what, files[0], f"{len(files)} files", "one", remedy)
     if arpa is not None:
-        raise BadInput("an ARPA file was given, so none is written", "--arpa", arpa, remedy="leave it out")
+        raise BadInput("an ARPA file was given, so none is written", "--arpa", arpa, "no such option", "leave it out")
 
 
 def _warn(cutter: Cutter, file: NgramFile, note: Callable[[str], object]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from io import BufferedIOBase, BufferedReader
@@ -19,9 +20,13 @@ from gharial.files import open_regular
 
 _GZIP = b"\x1f\x8b"
 _ARPA = b"\\data\\"
+_OBJECT = re.compile(rb'\s*\{\s*"[^"\n]*"\s*:')
 _LONGEST = 1 << 20  # bytes of a line, or of a manifest's utterance
 _CHUNK = 1 << 20
 _EXPECTED = "a text file, a manifest or a set"
+_SPLIT = "break the text into lines, each a sentence"
+_CONVERT = "convert it: iconv -f ENCODING -t UTF-8"
+_MANIFEST = 'write a list: [{"transcript": text, ...}, ...], or give text with a sentence a line'
 
 Read = Callable[[int, int], object]
 """Called with the bytes read so far, and those of all files."""
@@ -79,10 +84,13 @@ def _of_file(raw: BufferedReader, path: Path) -> Iterator[str]:
         first = file.read(_CHUNK)
         yield from _manifest(file, first, path) if first.lstrip().startswith(b"[") else _lines(file, first, path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BadInput("the packed file is damaged", path, error, remedy="copy it again") from None
+        raise BadInput("the packed file is damaged", path, error, "a whole gzip file", "copy it again") from None
 
 
 def _lines(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
+    if _OBJECT.match(first):
+        what = "these are JSON objects, not a list of them"
+        raise BadInput(what, path, shown(first[:40]), "a JSON list, or text", _MANIFEST)
     number = 0
     rest = b""
     data = first
@@ -92,7 +100,9 @@ def _lines(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
             number += 1
             yield _text(line, path, number)
         if len(rest) > _LONGEST:
-            raise BadInput("a line is too long", f"{path}, line {number + 1}", "over 1 MiB", "a sentence a line")
+            raise BadInput(
+                "a line is too long", f"{path}, line {number + 1}", "over 1 MiB", "a sentence a line", _SPLIT
+            )
         data = file.read(_CHUNK)
 
 
@@ -101,7 +111,7 @@ def _text(line: bytes, path: Path, number: int) -> str:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         found = f"byte {line[error.start]:#04x} at column {error.start + 1}"
-        raise BadInput("the text is not UTF-8", f"{path}, line {number}", found, remedy="convert it: iconv") from None
+        raise BadInput("the text is not UTF-8", f"{path}, line {number}", found, "UTF-8", _CONVERT) from None
 
 
 def _manifest(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
@@ -114,6 +124,12 @@ def _manifest(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
                 f"{path}, utterance {index}",
                 shown(transcript),
                 '{"transcript": text}',
+                _MANIFEST,
+            )
+        if any("\ud800" <= c <= "\udfff" for c in transcript):
+            where = f"{path}, utterance {index}"
+            raise BadInput(
+                "transcript is no text", where, shown(transcript), "characters, not halves of them", _MANIFEST
             )
         yield from transcript.splitlines()
 
@@ -130,7 +146,7 @@ def _entries(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[Any]:
                 entry, end = decoder.raw_decode(text.buffer)
             except (ValueError, RecursionError) as error:
                 if len(text.buffer) > _LONGEST or not text.more():
-                    raise BadInput("the manifest is not JSON", path, error, "a list of utterances") from None
+                    raise BadInput("the manifest is not JSON", path, error, "a list of utterances", _MANIFEST) from None
             else:
                 break
         text.buffer = text.buffer[end:]
@@ -169,7 +185,8 @@ class _Text:
         """Go past this character."""
         found = self.peek()
         if found != character:
-            raise BadInput("the manifest is not JSON", self._path, shown(found) or "its end", character)
+            seen = shown(found) or "its end"
+            raise BadInput("the manifest is not JSON", self._path, seen, character, _MANIFEST)
         self.buffer = self.buffer[1:]
 
     def _add(self, data: bytes) -> None:
@@ -178,6 +195,7 @@ class _Text:
             text, self._bytes = data.decode("utf-8"), b""
         except UnicodeDecodeError as error:
             if len(data) - error.start >= 4:  # not a character that goes on in the next piece
-                raise BadInput("the manifest is not UTF-8", self._path, f"byte {data[error.start]:#04x}") from None
+                found = f"byte {data[error.start]:#04x}"
+                raise BadInput("the manifest is not UTF-8", self._path, found, "UTF-8", _CONVERT) from None
             text, self._bytes = data[: error.start].decode("utf-8"), data[error.start :]
         self.buffer += text

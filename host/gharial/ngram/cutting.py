@@ -31,7 +31,9 @@ class Cutter:
         try:
             self._processor = sp.SentencePieceProcessor(model_proto=sentencepiece)
         except RuntimeError as error:
-            raise BadInput("cannot be used", _WHERE, error) from error
+            raise BadInput(
+                "cannot be used", _WHERE, error, "a SentencePiece model", "give the one that it was trained with"
+            ) from error
         self._lowercase = lowercase
         self.texts = [piece.text for piece in pieces]
         self._unknown = {token for token, piece in enumerate(pieces) if piece.kind == PieceKind.UNKNOWN}

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from gharial.checkpoint.sentencepiece_model import count_pieces
+from gharial.checkpoint.text import shown
 from gharial.checkpoint.torchzip import load
 from gharial.errors import BadInput
 from gharial.files import open_regular
@@ -37,7 +38,8 @@ def sentencepiece_of(model: str | os.PathLike[str]) -> bytes:
             return _checked(data, path)
     found = load(path, _select)
     if not isinstance(found, bytes):
-        raise BadInput("the checkpoint holds no SentencePiece model", path, expected="the key sentpiece_model")
+        what, remedy = "the checkpoint holds no SentencePiece model", "give a hardware checkpoint (gharial export)"
+        raise BadInput(what, path, shown(found), "the key sentpiece_model, bytes", remedy)
     return found
 
 
@@ -51,7 +53,8 @@ def embedded_ngram(checkpoint: str | os.PathLike[str]) -> bytes | None:
     ngram = load(path, lambda tree: tree.get("ngram") if isinstance(tree, dict) else None)
     binary = ngram.get("binary") if isinstance(ngram, dict) else None
     if binary is not None and not isinstance(binary, bytes):
-        raise BadInput("binary is no bytes", f"{path}: ngram", type(binary).__name__, "bytes or None")
+        where, remedy = f"{path}: ngram", "export the checkpoint again"
+        raise BadInput("binary is no bytes", where, shown(binary), "bytes or None", remedy)
     return binary
 
 
@@ -67,4 +70,4 @@ def _checked(data: bytes, path: str) -> bytes:
             return data
     except BadInput:
         pass
-    raise BadInput("this names no SentencePiece model", path, problem, _EXPECTED)
+    raise BadInput("this names no SentencePiece model", path, problem, _EXPECTED, "give the model that it is for")

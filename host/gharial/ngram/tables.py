@@ -120,6 +120,9 @@ def _places(entries: int, multiplier: float) -> int:
     return max(entries + 1, int(np.float32(multiplier) * np.float32(entries)))
 
 
+_AGAIN = "build it again: gharial ngram build"
+
+
 def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
     order = len(counts)
     at = 8 + 8 * counts[0]
@@ -128,9 +131,10 @@ def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
     if kind in _QUANTISED:
         version, prob, backoff = read(at, 3)
         if version != _QUANTISER_VERSION:
-            raise BadInput("the quantisation is of another version", where, version, _QUANTISER_VERSION)
+            raise BadInput("the quantisation is of another version", where, version, _QUANTISER_VERSION, _AGAIN)
         if not (1 <= prob <= _MOST_BITS and 1 <= backoff <= _MOST_BITS):
-            raise BadInput("bits of the quantisation", where, f"{prob} and {backoff}", f"1 to {_MOST_BITS}")
+            found = f"{prob} and {backoff}"
+            raise BadInput("bits of the quantisation", where, found, f"1 to {_MOST_BITS}", _AGAIN)
         quantised = Quantised(prob, backoff)
         middle_bits, longest_bits = prob + backoff, prob
         at += (order - 2) * 4 * ((1 << prob) + (1 << backoff)) + 4 * (1 << prob) + 8
@@ -140,7 +144,7 @@ def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
     if kind in _COMPRESSED and order > 2:
         version, limit = read(at, 2)
         if version:
-            raise BadInput("the compressed pointers are of another version", where, version, 0)
+            raise BadInput("the compressed pointers are of another version", where, version, 0, _AGAIN)
     pointers = []
     for below, (entries, following) in enumerate(pairwise(counts[1:]), 2):
         inline, high = following.bit_length(), None

