@@ -6,12 +6,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 from checkpoint_files import DEMO, complete
-from command import Run
+from command import Run, environment
 from ngram_files import ARPA, COUNTS, KINDS, OTHER, binary, copy, demo_pieces
 
 from gharial.checkpoint.sentencepiece_model import count_pieces
@@ -217,3 +222,32 @@ def test_program_as_model(tmp_path: Path, cli: Run) -> None:
     assert cli("ngram", "append", path, "--model", program).code == 0
     mark = read_file(path).mark
     assert mark is not None and mark.digest.hex() == OURS and not mark.fits(OTHER)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_build_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """Neither its folder nor KenLM's program, here one that does not end by itself."""
+    tool = tmp_path / "kenlm" / "lmplz"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/kenlm/id\nexec sleep 600\n")
+    tool.chmod(0o755)
+    (tool.parent / "build_binary").symlink_to(tool)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "t.txt").write_text("go left\n")
+    command = [sys.executable, "-m", "gharial", "ngram", "build", "t.txt", "--model", str(DEMO), "-o", "o"]
+    running = subprocess.Popen(
+        command,
+        cwd=work,
+        env=environment(GHARIAL_KENLM=str(tool.parent)),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    child = tool.parent / "id"
+    while not (child.exists() and child.read_text().strip()):
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(number)
+    assert running.wait(60) == 128 + number
+    assert [path.name for path in work.iterdir()] == ["t.txt"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(child.read_text()), 0)

@@ -139,7 +139,8 @@ def test_a_reader_that_goes_away_is_no_news() -> None:
     running.stderr.close()
 
 
-def test_an_interrupt_ends_it_quietly() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_it_quietly(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "gharial", "transcribe", "--stream", "-"]
     running = subprocess.Popen(
         command,
@@ -147,15 +148,15 @@ def test_an_interrupt_ends_it_quietly() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     assert running.stdin is not None and running.stdout is not None
     running.stdin.write(samples(SHORT)[:30000].astype("<i2").tobytes())
     running.stdin.flush()
     assert running.stdout.read(2) == b"on"  # known while the audio still comes
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     _, error = running.communicate(timeout=60)
-    assert (running.returncode, error) == (130, b"")
+    assert (running.returncode, error) == (128 + number, b"")
 
 
 def test_closed_standard_streams() -> None:
