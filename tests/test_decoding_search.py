@@ -215,3 +215,28 @@ def test_few_entries_a_command_and_few_slots(seed: int) -> None:
     check(case, streams=12, steps=5, max_entries=3)
     case = Case(options, seed, blank_rise=500)
     check(case, streams=6, steps=5, slots=range(6 * 4 + 2 * options.expansions))
+
+
+def test_the_clock_of_finals() -> None:
+    """It begins anew at the earliest token that is not final, be it not the best hypothesis'."""
+    rows: dict[tuple[int, tuple[int, ...]], dict[int, float]] = {
+        (0, ()): {13: 0.5, 1: 0.5},
+        (1, (1,)): {13: 0.6, 2: 0.4},
+        (2, (1,)): {13: 0.1, 4: 0.9},
+        (2, ()): dict.fromkeys(range(14), 1 / 14),  # becomes improbable, so that the 1 is final
+    }
+
+    def table(seed: int, step: int, history: tuple[int, ...]) -> np.ndarray:
+        row = rows.get((step, history), {13: 1.0})
+        return np.array([round(256 * math.log(row.get(at, 1e-9))) for at in range(14)])
+
+    case = Case(DecoderOptions(temperature=1.0, topk_threshold=-1, final_limit_s=0.2), 0)
+    search, _ = case.fast(1)
+    case.answers = Answers(table, search.k, search.named, search.temperature, case.logit_bits)
+    device = FakeDevice(case.answers, range(3, 500))
+    search.open(0)
+    reference, done, found = case.plain(0), {0: 0}, []
+    for _ in range(7):
+        found.append([token.id for token in run_step(search, device, [0], done, {0: 0})[0]])
+        assert found[-1] == [token.id for token in reference.step()]
+    assert found == [[], [], [1], [], [4], [], []]
