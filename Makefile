@@ -47,6 +47,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_checkpoints.py
 	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_ngram
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m gharial bench decode
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 	@$(VENV_PYTHON) -m scripts.bench_fidelity
