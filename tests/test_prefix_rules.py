@@ -163,7 +163,8 @@ def test_on_the_command_line(cli: Run, tmp_path: Path) -> None:
     other = cli("transcribe", "--model", model, SHORT, "--prefix=<nopnc><lang_en>")
     assert other.code == 0 and other.out != said.out
     for option in ([], ["--stream"]):
-        cli("transcribe", "--model", model, SHORT, "--prefix", "<pnc>", *option).refused("prefix", VALID[0])
+        # By the name that was given, not that of the program in the cache.
+        cli("transcribe", "--model", model, SHORT, "--prefix", "<pnc>", *option).refused(f"{model}: prefix", VALID[0])
     cli("transcribe", SHORT, "--prefix", "<pnc>").refused("does not say which it takes")
     cli("trace", model, SHORT, "-o", tmp_path / "t.npz", "--prefix", "").refused("needs a prefix")
     cli("bench", "wer", "--set", SHORT.parent, "--prefix", "<pnc>").refused("does not say which it takes")

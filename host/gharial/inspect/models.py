@@ -152,8 +152,8 @@ def _program_facts(found: Program) -> dict[str, Any]:
 
 def _ngram_beside(found: Program) -> dict[str, Any] | None:
     """Facts of the n-gram file that lies beside a program, if one does."""
-    path = beside(found.where)
-    if not path.is_file():
+    path = None if found.path is None else beside(found.path)
+    if path is None or not path.is_file():
         return None
     return ngrams.describe(path, found.sections.get("sentencepiece"))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -81,7 +82,7 @@ def open_model(
     tell = note or (lambda _: None)
     program = cached(key, source.hex(), lambda: compile_model(path, config, calibration, progress), tell)
     settle_embedded(path, program, tell)
-    return program
+    return replace(program, given=path)
 
 
 def _dependencies(source: bytes, config: Config | None, calibration: Path | None) -> Iterator[tuple[str, bytes]]:

@@ -33,11 +33,13 @@ class Program:
             themselves count.
         sections: bytes by name: the images of the six spaces, and what only the host needs.
         path: file it was read from, None if it was not.
+        given: file that it was compiled from on the fly, as the user names it; for messages.
     """
 
     manifest: dict[str, Any]
     sections: dict[str, bytes]
     path: str | None = None
+    given: str | None = None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Program:
@@ -75,7 +77,7 @@ class Program:
     @property
     def where(self) -> str:
         """Name of the program for error messages."""
-        return self.path or "program"
+        return self.given or self.path or "program"
 
     @cached_property
     def config(self) -> Config:
