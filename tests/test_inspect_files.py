@@ -248,6 +248,9 @@ def test_pointers_are_refused_as_models(tmp_path: Path, cli: Run) -> None:
         lambda top: top.update(melvars=torch.zeros(80)),
         lambda top: top.update(sentpiece_model=top["sentpiece_model"].replace(b"\x18\x02", b"\x18\x09")),
         lambda top: top["state_dict"].pop("joint_pred.bias"),
+        lambda top: top["state_dict"].update({5: torch.zeros(1)}),
+        lambda top: top.update(ngram={"binary": None, "scale_factor": float("inf")}),
+        lambda top: top.update(prefix_spec={"valid_prefix": "^<none>$", "default_prefix": "<none>"}),
     ],
 )
 def test_bad_checkpoints_keep_size_and_hash(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> None:

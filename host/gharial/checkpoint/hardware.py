@@ -170,7 +170,7 @@ class _TopLevel:
             step=section.maybe_integer("step"),
             best_wer=section.maybe_number("best_wer"),
             ngram_binary=ngram.maybe_bytes("binary"),
-            ngram_scale=ngram.maybe_number("scale_factor"),
+            ngram_scale=ngram.maybe_number("scale_factor", -1e3, 1e3),
             prefix_spec=parse_prefix_spec(top.get("prefix_spec"), f"{self._path}: prefix_spec"),
             other_keys=self._other,
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from gharial.checkpoint.hardware import HardwareCheckpoint, load_hardware
 from gharial.checkpoint.prefix_spec import PrefixSpec
+from gharial.checkpoint.prefixes import Prefixes
 from gharial.checkpoint.sentencepiece_model import PieceKind, count_kinds, read_pieces
 from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
@@ -37,7 +38,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         with open_checkpoint(name) as file:
             facts["bytes"] = os.fstat(file.fileno()).st_size
             facts["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-        facts |= _facts(load_hardware(name))
+        checkpoint = load_hardware(name)
+        Prefixes(checkpoint.prefix_spec, checkpoint.sentencepiece, name).usual()  # whatever uses it would refuse it
+        facts |= _facts(checkpoint)
         facts["good"] = True
     except BadInput as error:
         parts = {part: getattr(error, part) for part in ("what", "where", "found", "expected", "remedy")}

@@ -87,7 +87,8 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
     tensors: dict[str, TensorRef] = {}
     for key, value in state.items():
         if not isinstance(key, str) or not isinstance(value, TensorRef):
-            raise BadInput(f"entry {shown(key)} is no tensor", where, shown(value), "a tensor", _EXPORT)
+            found = shown(value) if isinstance(key, str) else f"{shown(key)} as a name"
+            raise BadInput(f"entry {shown(key)} is no tensor", where, found, "a name and a tensor", _EXPORT)
         if len(key) > MAX_NAME:
             raise BadInput(f"the name {shown(key)} is too long", where, len(key), f"at most {MAX_NAME}", _EXPORT)
         name = key

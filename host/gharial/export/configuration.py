@@ -8,6 +8,7 @@ CAIMAN-ASR itself keeps, and hard activations where they are asked for.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ def _converted(value: Any, kind: type) -> Any:
         return None
     if kind is int:
         return int(number) if number.is_integer() and abs(number) < 1 << 53 else None
-    return number
+    return number if math.isfinite(number) else None
 
 
 def _is_text(value: Any) -> bool:

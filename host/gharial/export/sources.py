@@ -24,10 +24,14 @@ _STATISTICS = "give the files that the model was trained with: --melmeans FILE -
 def beside(config: TrainingConfig, stated: str) -> Path:
     """The file or folder that a configuration names: from the working folder as training does, else beside the file."""
     path = Path(stated)
-    if path.is_absolute() or path.exists():
-        return path
-    other = Path(config.path).parent / path
-    return other if other.exists() else path
+    try:
+        if path.exists() or path.is_absolute():
+            return path
+        other = Path(config.path).parent / path
+        return other if other.exists() else path
+    except OSError as error:  # too long, or a folder that may not be entered
+        found, remedy = f"{shown(stated)}: {error.strerror}", "correct it, or give the file by an option"
+        raise BadInput("a path in it cannot be followed", config.path, found, "a file or folder", remedy) from None
 
 
 def sentencepiece_model(
