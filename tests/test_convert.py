@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from checkpoint_files import complete
 from command import Run
 from foreign_models import draw, frozen_graph, message, number, onnx, write_dtln, write_kws
 from recordings import SHORT
@@ -266,6 +267,7 @@ def test_damaged_models_are_refused(tmp_path: Path, share: float, capsys: pytest
         with pytest.raises(BadInput, match="damaged") as caught:
             read_tensors(path, parse)
         assert str(path) in str(caught.value)
+        complete(caught.value)
     assert arm_kws.main([str(paths[0]), "-o", str(tmp_path / "a.hw.pt")]) == 2
     assert dtln.main([*map(str, paths[1:]), "-o", str(tmp_path / "a")]) == 2
     lines = capsys.readouterr().err.splitlines()

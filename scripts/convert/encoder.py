@@ -25,6 +25,7 @@ CHECKPOINT, CALIBRATION = ".hw.pt", ".calibration"
 _ONE_PIECE = b"\x0a\x0e" + b"\x0a\x05<unk>" + b"\x15\0\0\0\0" + b"\x18\x02"
 # Columns that hardly move have no scale of their own: their deviation is taken as this share of the largest.
 _LEAST_DEVIATION = 1e-6
+_NAME = "name another output file"
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,11 @@ def write_encoder(
         GharialError: writing failed.
     """
     if not path.name.endswith(CHECKPOINT):
-        raise BadInput("the checkpoint's name has another ending", path, expected=f"NAME{CHECKPOINT}")
+        raise BadInput("the checkpoint's name has another ending", path, path.name, f"NAME{CHECKPOINT}", _NAME)
     tree = encoder_checkpoint(layers, head, vectors, framing)
     folder = path.with_name(path.name.removesuffix(CHECKPOINT) + CALIBRATION)
     if not path.parent.is_dir():
-        raise BadInput("the folder does not exist", path.parent, remedy="make it, or name another output file")
+        raise BadInput("the folder does not exist", path.parent, "nothing", "a folder", f"make it, or {_NAME}")
     there = folder.exists() or folder.is_symlink()
     if there and (not folder.is_dir() or any(entry.suffix != SUFFIX for entry in folder.iterdir())):
         raise BadInput("there is something else in place of the folder of vectors", folder, remedy="remove it")

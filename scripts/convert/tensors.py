@@ -16,6 +16,7 @@ from scripts.convert.protobuf import Malformed, integers, submessages, text
 
 T = TypeVar("T")
 
+_OWN = "give the file that this converter is for, as it was published"
 LARGEST = 1 << 30
 """Bytes of a file, at most."""
 
@@ -43,10 +44,10 @@ class Tensors:
         array = self._found.get(name)
         if array is None:
             known = ", ".join(sorted(self._found)) or "no tensors"
-            raise BadInput(f"the tensor {name} is missing", self._path, known, f"{name} {wanted}")
+            raise BadInput(f"the tensor {name} is missing", self._path, known, f"{name} {wanted}", _OWN)
         fits = array.ndim == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
         if not fits:
-            raise BadInput(f"the tensor {name} has another shape", self._path, array.shape, wanted)
+            raise BadInput(f"the tensor {name} has another shape", self._path, array.shape, wanted, _OWN)
         return array
 
 
@@ -59,11 +60,12 @@ def read_tensors(path: str | os.PathLike[str], parse: Callable[[bytes], dict[str
     with open_regular(path, "a model") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise BadInput("the file is too large", path, expected=f"at most {LARGEST:,} bytes")
+        raise BadInput("the file is too large", path, "more bytes", f"at most {LARGEST:,} bytes", _OWN)
     try:
         return Tensors(os.fspath(path), parse(data))
     except Malformed as error:
-        raise BadInput("this is no such model, or it is damaged", path, error) from None
+        what, expected = "this is no such model, or it is damaged", "a whole file of that kind"
+        raise BadInput(what, path, error, expected, _OWN) from None
 
 
 def graph_constants(data: bytes) -> dict[str, np.ndarray]:

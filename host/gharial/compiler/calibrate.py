@@ -24,6 +24,8 @@ FEATURE_SAMPLE = 8  # recordings that decide the feature unit
 FEATURE_SECONDS = 3.0  # of each of them
 TALK = 2.0  # tokens an encoder step at most: more than ten times what speech has
 
+_NAME_ONE = "name a folder of recordings, or none for the shipped ones"
+
 
 def audio_features(path: Path, spec: FeatureSpec) -> npt.NDArray[np.float32]:
     """All feature vectors of a recording, float32 (n, F)."""
@@ -52,16 +54,15 @@ def calibration_files(folder: Path | None, given: bool = False) -> list[Path]:
         return _vector_files(folder)
     root = Path(str(files("gharial"))) / "data" / "calibration" if folder is None else folder
     if not root.is_dir():
-        raise BadInput(
-            "calibration folder not found", where=root, remedy="name a folder of recordings, or leave out --calibrate"
-        )
+        raise BadInput("calibration folder not found", root, "no such folder", "a folder of recordings", _NAME_ONE)
     found = sorted(path for path in root.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file())
     if not found:
         raise BadInput(
             "no recordings to calibrate with",
-            where=root,
-            expected=f"files ending in {', '.join(AUDIO_SUFFIXES)}",
-            remedy="name a folder of recordings, or leave out --calibrate",
+            root,
+            "no such file",
+            f"files ending in {', '.join(AUDIO_SUFFIXES)}",
+            _NAME_ONE,
         )
     return found
 
