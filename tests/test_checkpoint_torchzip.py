@@ -224,6 +224,7 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "long-version": (archive(PROTO2 + b"N.", extra={"version": b"3" * 17}), "too long", ""),
     "big-endian": (archive(PROTO2 + b"N.", extra={"byteorder": b"big"}), "byte order.*big", "little-endian"),
     "no-storage": (archive(PROTO2 + storage("0", 2) + STOP), "data of a tensor are missing", ""),
+    "long-storage": (archive(PROTO2 + storage("0", 1) + STOP, {"0": bytes(8)}), "wrong size.*8 bytes.*4 bytes", ""),
     "short-storage": (archive(PROTO2 + storage("0", 3) + STOP, {"0": bytes(8)}), "wrong size.*8 bytes.*12 bytes", ""),
     "bool-of-2": (
         archive(PROTO2 + tensor(storage("0", 1, "BoolStorage"), 0, (1,), (1,)) + STOP, {"0": b"\2"}),

@@ -16,6 +16,7 @@ import pytest
 import torch
 from checkpoint_files import DEMO, demo, saved
 from command import Run
+from ngram_files import copy
 from prefix_models import DEFAULT, PATTERN, SYMBOLS, VALID, checkpoint, vocabulary
 from recordings import SHORT
 
@@ -122,6 +123,13 @@ def test_a_sentencepiece_model(tmp_path: Path) -> None:
     assert facts["sentencepiece_sha256"] == facts["sha256"] and sum(facts["pieces"].values()) == 48
     path.write_bytes(vocabulary()[:-9])
     told(path, "unknown", False)
+
+
+def test_an_ngram(tmp_path: Path) -> None:
+    facts = told(copy(tmp_path), "n-gram", True, "not marked")
+    assert facts["order"] > 1
+    (tmp_path / "words.arpa").write_text("\\data\\\n")
+    told(tmp_path / "words.arpa", "n-gram", False, "ARPA file", "gharial ngram build")
 
 
 def test_a_configuration(tmp_path: Path) -> None:
