@@ -263,6 +263,16 @@ def test_the_medium_model_is_too_big_for_the_small_board(cli: Run, data_dir: Pat
     assert not output.exists()
 
 
+def test_weights_that_overflow(tmp_path: Path) -> None:
+    """One error, and no warnings of NumPy's in front of it."""
+
+    def edit(top: dict[str, Any]) -> None:
+        top["state_dict"]["joint_enc.bias"].fill_(3e38)
+
+    path = saved(tmp_path, edit)
+    process("compile", str(path), "-o", str(tmp_path / "m.gprog")).refused("not finite")
+
+
 # Outputs and options
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from gharial.cli import terminal
@@ -28,7 +29,10 @@ def run(argv: Sequence[str] | None, interrupts: Sequence[int]) -> int:
         KeyboardInterrupt: an interrupt came.
     """
     terminal.prepare()
-    with terminal.only_ours():
+    with terminal.only_ours(), warnings.catch_warnings():
+        if not os.environ.get("GHARIAL_DEBUG"):
+            # NumPy's about numbers that overflow: what comes of them is refused in words of our own.
+            warnings.simplefilter("ignore", RuntimeWarning)
         try:
             args = parse(list(sys.argv[1:] if argv is None else argv))
             code: int = args.run(args)
