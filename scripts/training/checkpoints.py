@@ -61,8 +61,8 @@ def configuration(dims: ModelDims) -> dict[str, Any]:
         },
         "input_val": {
             "filterbank_features": {
-                # Strings bring their own noise; the zeros around them are served without any, so they are trained so.
-                "dither": 0.0,
+                # Every string has at least that much noise of its own (`Mixture.hiss_db`).
+                "dither": 1e-5,
                 "n_fft": 512,
                 "n_filt": 80,
                 "normalize": "per_feature",
