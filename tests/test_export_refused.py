@@ -178,6 +178,10 @@ def test_merges_that_grow_without_end(cli: Run, tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     run = training(tmp_path / "again", config=lambda tree: "\n".join(lines))
     refused(cli, run, "no YAML that can be read", "merges far more than it holds", "line ")
+    lines = [lines[0], f"b: {{<<: [{', '.join(['*a'] * 10_000)}]}}"]  # 20 million by one list
+    (tmp_path / "list").mkdir()
+    run = training(tmp_path / "list", config=lambda tree: "\n".join(lines))
+    refused(cli, run, "no YAML that can be read", "merges far more than it holds", "line ")
 
 
 def test_aliases_that_refer_to_themselves(cli: Run, tmp_path: Path) -> None:

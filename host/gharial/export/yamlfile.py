@@ -26,9 +26,20 @@ class _Loader(yaml.SafeLoader):
     merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Counted before it is done: one list of merges can stand for gigabytes by itself.
+        for key, value in list(node.value):
+            if key.tag == "tag:yaml.org,2002:merge":
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(part, yaml.MappingNode):
+                        self.merged += len(part.value)
+                        self._check(node)
+                        self.flatten_mapping(part)
         before = len(node.value)
         super().flatten_mapping(node)
         self.merged += max(len(node.value) - before, 0)
+        self._check(node)
+
+    def _check(self, node: yaml.MappingNode) -> None:
         if self.merged > _MAX_MERGED:
             raise yaml.constructor.ConstructorError(None, None, "merges far more than it holds", node.start_mark)
 
