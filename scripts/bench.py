@@ -24,7 +24,6 @@ RECORDINGS = ROOT / "host" / "gharial" / "data" / "recordings"
 
 # Model and the set, below the data folder.
 LARGER = (
-    ("demo-small", "sc_speakers"),
     ("demo-medium", "sc_speakers"),
     ("demo-medium", "fsdd_takes"),
 )
@@ -42,6 +41,7 @@ def pairs() -> list[tuple[Path, Path]]:
     found = [(demo_model(), RECORDINGS)]
     data = data_folder()
     if data is not None:
+        found.append((demo_model(), data / "sets" / "sc_speakers"))
         found += [(data / "models" / f"{model}.hw.pt", data / "sets" / name) for model, name in LARGER]
     return [(model, folder) for model, folder in found if model.is_file() and folder.is_dir()]
 

@@ -33,7 +33,7 @@ def test_demo() -> None:
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     text = format_description(facts)
     assert text.startswith(f"{DEMO}: hardware checkpoint, good\n")
-    for part in ("269,120", "255 tokens", "307,200 an encoder step", "25 ms", facts["sha256"], "1.14.0", "WER 17.39"):
+    for part in ("269,120", "255 tokens", "307,200 an encoder step", "25 ms", facts["sha256"], "1.15.0", "WER 16.72"):
         assert part in text
     assert all(line == line.rstrip() for line in text.split("\n"))
 

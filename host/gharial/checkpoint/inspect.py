@@ -142,7 +142,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     dims, features, ngram, macs = facts["dims"], facts["features"], facts["ngram"], facts["macs"]
     training = [f"{key} {facts[key]}" for key in ("epoch", "step") if facts[key] is not None]
     if facts["best_wer"] is not None:
-        training.append(f"WER {facts['best_wer']:g}")
+        training.append(f"WER {facts['best_wer']:.2f}")
     ngram_text = f"embedded, {ngram['bytes']:,} bytes" if ngram["embedded"] else "not embedded"
     if ngram["order"] is not None:
         ngram_text += f", order {ngram['order']}, {ngram['type']}"
