@@ -15,7 +15,7 @@ import pytest
 import torch
 from checkpoint_files import saved
 from checkpoint_variants import INSIDE, KENLM, VARIANTS, VERSIONS, of_version
-from recordings import FILES, SHORT, samples
+from recordings import FILES, samples
 
 import gharial
 from gharial.bench.models import DeviceModel
@@ -235,7 +235,7 @@ def test_streaming_normalisation(tmp_path: Path, calibration: Path) -> None:
             assert [token.confidence for token in tokens] != other.confidences
 
 
-def test_hard_activations(tmp_path: Path, calibration: Path) -> None:
+def test_hard_activations(tmp_path: Path) -> None:
     """The integer model follows the float model with hard activations and not the one with soft ones."""
 
     def change(c: Tree) -> None:
@@ -244,10 +244,15 @@ def test_hard_activations(tmp_path: Path, calibration: Path) -> None:
     path = saved(tmp_path, change)
     hard, soft = load_hardware(path), load_hardware(demo_model())
     program_file = tmp_path / "m.gprog"
-    gharial.compile_model(path, "ecp5-85f", calibration).write(program_file)
-    features = audio_features(SHORT, FeatureSpec.from_checkpoint(soft))
+    gharial.compile_model(path, "ecp5-85f").write(program_file)
+    exact, other = (TorchRnnt.from_checkpoint(checkpoint) for checkpoint in (hard, soft))
+    same, same_soft = [], []
     with gharial.load(program_file) as recogniser:
-        found = DeviceModel(recogniser).greedy(features)
-    truth, other = (TorchRnnt.from_checkpoint(checkpoint).greedy(features) for checkpoint in (hard, soft))
-    assert (found.tokens, found.steps) == (truth.tokens, truth.steps)
-    assert (found.tokens, found.steps) != (other.tokens, other.steps)
+        device = DeviceModel(recogniser)
+        for file in FILES[:4]:
+            features = audio_features(file, FeatureSpec.from_checkpoint(soft))
+            along = exact.greedy(features).path
+            wanted = exact.forced(features, along)
+            same += list(device.forced(features, along) == wanted)
+            same_soft += list(other.forced(features, along) == wanted)
+    assert np.mean(same) >= 0.98 > np.mean(same_soft)

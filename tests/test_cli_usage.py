@@ -168,7 +168,8 @@ def test_closed_standard_streams() -> None:
         (f"{run} transcribe nothing.wav >&-", 2, "gharial: nothing.wav: no such file\n"),
     ):
         done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
+        assert (done.returncode, done.stdout, done.stderr[: len(error)]) == (code, "", error)
+        assert bool(done.stderr) == bool(error)
 
 
 def test_no_file_takes_the_place_of_a_closed_stream() -> None:

@@ -29,10 +29,10 @@ def test_what_is_no_plain_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")  # nobody writes: waiting for it would hang
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for name, words in (
-        ("missing", "no such file\nname another"),
-        ("", "is a directory\nexpected an audio file\nname another"),
+        ("missing", "no such file\nfound nothing, expected an audio file\nname another"),
+        ("", "is a directory\nfound a folder, expected an audio file\nname another"),
         ("pipe", "is not a plain file\nfound a device or pipe, expected an audio file\nname another"),
-        ("loop", "cannot be opened\nfound Too many levels of symbolic links"),
+        ("loop", "cannot be opened\nfound Too many levels of symbolic links, expected an audio file\nname another"),
     ):
         path = tmp_path / name
         assert refused(path) == f"{path}: {words}"
@@ -49,7 +49,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("gharial.files.os.open", refuse)  # root may read everything
-    assert refused(path) == f"{path}: cannot be opened\nfound Permission denied"
+    told = f"{path}: cannot be opened\nfound Permission denied, expected an audio file\nname another"
+    assert refused(path) == told
 
 
 def test_a_plain_file_or_a_link_to_one(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ LFS_POINTER = b"version https://git-lfs"
 ANNEX_REMEDY = "run 'git annex get' in the repository it came from, or download the file itself"
 """What to do about a file whose content git-annex has not fetched."""
 
+_PATH_REMEDY = "check the name, and the folder it is counted from"
+_READ_REMEDY = "check the name, and who may read it"
+
 
 _ANOTHER = "name another output file"
 
@@ -45,13 +48,16 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
             found = "a link into git-annex whose content is not here"
             raise BadInput("no such file", name, found, expected, ANNEX_REMEDY) from None
         if target is not None:
-            raise BadInput("no such file", name, f"a link to {target}, which is not there", remedy=remedy) from None
-        raise BadInput("no such file", name, remedy=remedy) from None
+            found = f"a link to {target}, which is not there"
+            raise BadInput("no such file", name, found, expected, remedy) from None
+        raise BadInput("no such file", name, "nothing", expected, remedy or _PATH_REMEDY) from None
     except IsADirectoryError:
-        raise BadInput("is a directory", name, expected=expected, remedy=remedy) from None
+        raise BadInput("is a directory", name, "a folder", expected, remedy or _PATH_REMEDY) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput("cannot be opened", name.replace("\0", "\\0"), reason) from None
+        raise BadInput(
+            "cannot be opened", name.replace("\0", "\\0"), reason, expected, remedy or _READ_REMEDY
+        ) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy)

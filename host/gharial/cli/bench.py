@@ -148,7 +148,9 @@ def run_wer(args: argparse.Namespace) -> int:
     from gharial.bench.models import measure_wer
 
     if args.limit is not None and args.limit < 1:
-        raise BadInput("number of utterances is out of range", "--limit", args.limit, "1 or more")
+        raise BadInput(
+            "number of utterances is out of range", "--limit", args.limit, "1 or more", "leave it out for all"
+        )
     progress = terminal.Progress("compiling the model, recordings measured", enabled=not args.json)
     found = measure_wer(
         args.set,
@@ -189,10 +191,22 @@ def run_rtl(args: argparse.Namespace) -> int:
     streams = {key: getattr(args, key) for key in ("batch", "workload", "batches", "seed")}
     given = {key: value for key, value in streams.items() if value is not None}
     if chosen.in_memory and args.audio is not None:
-        raise BadInput("a recording is for configurations with weights on chip", "--audio", args.audio)
+        raise BadInput(
+            "a recording is for configurations with weights on chip",
+            "--audio",
+            args.audio,
+            "--batch and --workload",
+            "leave it out, or name another --config",
+        )
     if not chosen.in_memory and given:
         key = next(iter(given))
-        raise BadInput("this is for configurations with weights in memory", f"--{key}", given[key])
+        raise BadInput(
+            "this is for configurations with weights in memory",
+            f"--{key}",
+            given[key],
+            "--audio",
+            "leave it out, or name another --config",
+        )
     observed: list[Observed] = []
     observe = None
     if args.report is not None:

@@ -63,14 +63,17 @@ def run(args: argparse.Namespace) -> int:
     """Transcribe."""
     form = _format(args)
     if args.files.count("-") > 1:
-        raise BadInput("standard input can be read once", "-", found=f"{args.files.count('-')} times")
+        raise BadInput("standard input can be read once", "-", f"{args.files.count('-')} times", "once", "name files")
     if "-" in args.files and sys.stdin is None:
-        raise BadInput("standard input is closed", "-", expected="s16le mono samples at 16 kHz")
+        raise BadInput(
+            "standard input is closed", "-", "no input", "s16le mono samples at 16 kHz", "pipe samples to it"
+        )
     if "-" in args.files and sys.stdin.isatty():
         raise BadInput(
             "standard input is a terminal",
             "-",
-            expected="s16le mono samples at 16 kHz",
+            "a keyboard",
+            "s16le mono samples at 16 kHz",
             remedy="arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -",
         )
     from gharial.recognise import load
@@ -98,12 +101,22 @@ def run(args: argparse.Namespace) -> int:
 def _format(args: argparse.Namespace) -> str:
     """The format asked for, held against the other options."""
     if args.json and args.format not in (None, "json"):
-        raise BadInput("--json and --format contradict each other", found=f"--format {args.format}")
+        raise BadInput(
+            "--json and --format contradict each other",
+            "--json",
+            f"--format {args.format}",
+            "json",
+            "leave one of them out",
+        )
     form = "json" if args.json else args.format or "text"
     if form in ("srt", "vtt") and len(args.files) > 1:
-        raise BadInput(f"{form} holds one recording", found=f"{len(args.files)} files", remedy="give one at a time")
+        raise BadInput(
+            f"{form} holds one recording", "--format", f"{len(args.files)} files", "one", "give one at a time"
+        )
     if form in ("srt", "vtt", "ctm") and args.stream:
-        raise BadInput(f"{form} is written at the end of a recording", found="--stream", remedy="leave out --stream")
+        raise BadInput(
+            f"{form} is written at the end of a recording", "--format", "--stream", "text or json", "leave out --stream"
+        )
     return str(form)
 
 
@@ -115,7 +128,13 @@ def _audio(recogniser: Recogniser, file: str) -> str | AudioSource:
 
     rate = recogniser.front_end.sample_rate
     if rate != SAMPLE_RATE:
-        raise BadInput("the model takes another rate than standard input has", "-", f"{rate} Hz", f"{SAMPLE_RATE} Hz")
+        raise BadInput(
+            "the model takes another rate than standard input has",
+            "-",
+            f"{rate} Hz",
+            f"{SAMPLE_RATE} Hz",
+            "give a file, which is resampled",
+        )
     return open_raw(sys.stdin.buffer)
 
 

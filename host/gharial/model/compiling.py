@@ -76,10 +76,16 @@ def compile_model(
         config = configuration(config)
     if is_program(model):
         raise BadInput(
-            "this is a program, compiled already", os.fspath(model), expected="a hardware checkpoint (.hw.pt)"
+            "this is a program, compiled already",
+            os.fspath(model),
+            "a program (.gprog)",
+            "a hardware checkpoint (.hw.pt)",
+            "use the program as it is, or compile the checkpoint that it was made of",
         )
     if weights not in WEIGHT_TYPES:
-        raise BadInput("no such type of weights", found=weights, expected=" or ".join(WEIGHT_TYPES))
+        raise BadInput(
+            "no such type of weights", "weights", weights, " or ".join(WEIGHT_TYPES), "leave it out for int8"
+        )
     if report is not None:
         fidelity_report.check(report)
     checkpoint = load_hardware(model)

@@ -28,6 +28,8 @@ from gharial.model.ngram import settle_embedded
 from gharial.model.vocabulary import Vocabulary
 from gharial.program import Program
 
+_AGAIN = "compile the checkpoint again"
+
 # Packages whose code decides what a program is; `isa` carries the configurations as well.
 _COMPILER = ("audio", "checkpoint", "compiler", "features", "fidelity", "floating", "isa", "program")
 
@@ -65,7 +67,13 @@ def open_model(
     path = os.fspath(demo_model() if model is None else model)
     if is_program(path):
         if calibration is not None:
-            raise BadInput("a program has been calibrated already", path, remedy="leave out the calibration folder")
+            raise BadInput(
+                "a program has been calibrated already",
+                path,
+                f"calibration folder {calibration}",
+                "none",
+                "leave it out, or give the checkpoint",
+            )
         program = Program.read(path)
         if config is not None and config.config_id != program.config.config_id:
             raise BadInput(
@@ -118,9 +126,13 @@ def front_end(program: Program) -> FeatureSpec:
             **{name: settings[name] for name in SETTINGS}, melmeans=means, melvars=variances, given=given
         )
     except BadInput as error:
-        raise BadInput(error.what, f"{program.where}: {error.where}", error.found, error.expected) from error
+        raise BadInput(
+            error.what, f"{program.where}: {error.where}", error.found, error.expected, error.remedy or _AGAIN
+        ) from error
     if spec.vector_size != settings["count"]:
-        raise BadInput("features a vector", program.where, settings["count"], f"{spec.vector_size} by the settings")
+        raise BadInput(
+            "features a vector", program.where, settings["count"], f"{spec.vector_size} by the settings", _AGAIN
+        )
     return spec
 
 
@@ -143,5 +155,5 @@ def vocabulary(program: Program) -> Vocabulary:
     tokens = program.header["classes"] - 1
     blank = program.manifest["decoding"]["blank"]
     if blank != tokens:
-        raise BadInput("blank is not the last class", program.where, blank, tokens)
+        raise BadInput("blank is not the last class", program.where, blank, tokens, _AGAIN)
     return Vocabulary(program.section("sentencepiece"), tokens, program.where)

@@ -15,6 +15,7 @@ from gharial.errors import BadInput
 WORD_MARK = "▁"  # U+2581, SentencePiece's sign for a space
 
 _SPACES = re.compile(" +")
+_AGAIN = "export or compile the model again"
 
 
 class Vocabulary:
@@ -34,12 +35,16 @@ class Vocabulary:
         # Counted without SentencePiece first: its parser is not made for bytes from anywhere.
         pieces = count_pieces(model, where)
         if pieces != tokens:
-            raise BadInput("the SentencePiece model does not fit the output layer", where, pieces, f"{tokens} pieces")
+            raise BadInput(
+                "the SentencePiece model does not fit the output layer", where, pieces, f"{tokens} pieces", _AGAIN
+            )
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             self._pieces = [_piece(processor, token) for token in range(tokens)]
         except (RuntimeError, ValueError, IndexError) as error:
-            raise BadInput("the SentencePiece model cannot be used", where, error) from error
+            raise BadInput(
+                "the SentencePiece model cannot be used", where, error, "one that SentencePiece loads", _AGAIN
+            ) from error
 
     def __len__(self) -> int:
         return len(self._pieces)

@@ -68,7 +68,13 @@ def _pieces(file: NgramFile, mark: bytes) -> Iterator[bytes]:
         while left:
             data = source.read(min(_CHUNK, left))
             if not data:
-                raise BadInput("the file shrank while it was read", file.path, remedy="try again")
+                raise BadInput(
+                    "the file shrank while it was read",
+                    file.path,
+                    f"{file.header.end - left} bytes",
+                    f"{file.header.end} bytes",
+                    "try again once nothing writes to it",
+                )
             left -= len(data)
             yield data
     yield mark

@@ -51,10 +51,22 @@ class NgramModel:
         try:
             self._model = kenlm.Model(os.fsencode(self.file.path), config)
         except OSError as error:
-            raise BadInput("KenLM cannot load the file", self.file.path, error) from error
+            raise BadInput(
+                "KenLM cannot load the file",
+                self.file.path,
+                error,
+                "a binary of this KenLM",
+                "build it again: gharial ngram build",
+            ) from error
         status = Path(self.file.path).stat()
         if (status.st_dev, status.st_ino) != self.file.identity:
-            raise BadInput("the file was replaced while it was opened", self.file.path, remedy="open it again")
+            raise BadInput(
+                "the file was replaced while it was opened",
+                self.file.path,
+                "another file",
+                "the one that was checked",
+                "open it again",
+            )
         self.order = int(self._model.order)
         # What has no word in the n-gram is None here.
         self._words: list[str | None] = [
@@ -114,6 +126,6 @@ def _package() -> Any:
         import kenlm
     except ImportError:
         raise BadInput(
-            "n-grams need the Python package kenlm", None, "none", "it is installed", "pip install gharial[ngram]"
+            "n-grams need the Python package kenlm", "kenlm", "none", "it is installed", "pip install gharial[ngram]"
         ) from None
     return kenlm
