@@ -21,6 +21,7 @@ import yaml
 
 from gharial.bench.random_model import SHAPES
 from gharial.checkpoint import ModelDims
+from gharial.checkpoint.weights import size_keys
 from gharial.export.zipping import checkpoint_pieces
 from gharial.files import write_atomically
 
@@ -61,9 +62,7 @@ def write_training(folder: Path, dims: ModelDims) -> tuple[Path, Path]:
     write_atomically(checkpoint, checkpoint_pieces(tree, checkpoint))
     bank = {"dither": 1e-5, "n_fft": 512, "n_filt": 80, "normalize": "per_feature", "sample_rate": 16000}
     bank |= {"window": "hann", "window_size": 0.025, "window_stride": 0.01, "stats_path": str(folder)}
-    rnnt = {"in_feats": dims.features, "enc_n_hid": dims.hidden, "enc_pre_rnn_layers": dims.pre_layers}
-    rnnt |= {"enc_post_rnn_layers": dims.post_layers, "enc_stack_time_factor": dims.stack}
-    rnnt |= {"pred_n_hid": dims.pred_hidden, "pred_rnn_layers": dims.pred_layers, "joint_n_hid": dims.joint}
+    rnnt = size_keys(dims)
     splicing = {"frame_stacking": 3, "frame_subsampling": 3}
     tokenizer = {"labels": ["a"], "sentpiece_model": str(folder / "spm.model")}
     settings = {"input_val": {"filterbank_features": bank, "frame_splicing": splicing}}

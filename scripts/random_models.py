@@ -11,6 +11,7 @@ import torch
 
 from gharial.bench.random_model import SHAPES
 from gharial.checkpoint import ModelDims, load_hardware
+from gharial.checkpoint.weights import size_keys
 from gharial.model import demo_model
 
 SEED = 5
@@ -42,16 +43,7 @@ def write(path: Path, dims: ModelDims, seed: int = SEED, spread: float = 1.0) ->
     The SentencePiece model is the shipped one's with further pieces that no text has.
     """
     demo = load_hardware(demo_model())
-    config = {
-        "in_feats": dims.features,
-        "enc_n_hid": dims.hidden,
-        "enc_pre_rnn_layers": dims.pre_layers,
-        "enc_post_rnn_layers": dims.post_layers,
-        "enc_stack_time_factor": dims.stack,
-        "pred_n_hid": dims.pred_hidden,
-        "pred_rnn_layers": dims.pred_layers,
-        "joint_n_hid": dims.joint,
-    }
+    config = size_keys(dims)
     top = {
         "state_dict": {name: torch.from_numpy(array) for name, array in state(seed, dims, spread).items()},
         "epoch": 0,

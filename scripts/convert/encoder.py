@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gharial.checkpoint.dims import POST, PRE, ModelDims
+from gharial.checkpoint.weights import size_keys
 from gharial.errors import BadInput, GharialError
 from gharial.export.zipping import checkpoint_pieces
 from gharial.features.vectors import SUFFIX
@@ -211,14 +212,5 @@ def _config(dims: ModelDims, framing: Framing) -> dict[str, Any]:
             },
             "frame_splicing": {"frame_stacking": 1, "frame_subsampling": 1},
         },
-        "rnnt": {
-            "in_feats": dims.features,
-            "enc_n_hid": dims.hidden,
-            "enc_pre_rnn_layers": dims.pre_layers,
-            "enc_post_rnn_layers": dims.post_layers,
-            "enc_stack_time_factor": dims.stack,
-            "pred_n_hid": dims.pred_hidden,
-            "pred_rnn_layers": dims.pred_layers,
-            "joint_n_hid": dims.joint,
-        },
+        "rnnt": size_keys(dims),
     }

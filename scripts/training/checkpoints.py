@@ -12,6 +12,7 @@ import torch
 import yaml
 
 from gharial.checkpoint import ModelDims
+from gharial.checkpoint.weights import size_keys
 from gharial.errors import BadInput
 from gharial.files import write_atomically
 
@@ -49,16 +50,7 @@ def configuration(dims: ModelDims) -> dict[str, Any]:
             "sentpiece_model": TOKENS,
             "labels": [" ", *"abcdefghijklmnopqrstuvwxyz", "'"],
         },
-        "rnnt": {
-            "in_feats": dims.features,
-            "enc_n_hid": dims.hidden,
-            "enc_pre_rnn_layers": dims.pre_layers,
-            "enc_post_rnn_layers": dims.post_layers,
-            "enc_stack_time_factor": dims.stack,
-            "pred_n_hid": dims.pred_hidden,
-            "pred_rnn_layers": dims.pred_layers,
-            "joint_n_hid": dims.joint,
-        },
+        "rnnt": size_keys(dims),
         "input_val": {
             "filterbank_features": {
                 # Every string has at least that much noise of its own (`Mixture.hiss_db`).

@@ -38,6 +38,11 @@ _DUPLICATES = {"joint_fc.weight": "joint_net.2.weight", "joint_fc.bias": "joint_
 _EXPORT = "export the checkpoint again, from the training checkpoint and its own configuration"
 
 
+def size_keys(dims: ModelDims) -> dict[str, int]:
+    """`rnnt_config.rnnt` of a model of these sizes."""
+    return {key: int(getattr(dims, size)) for size, key in CONFIG_SIZES.items()}
+
+
 @dataclass(frozen=True)
 class WeightRefs:
     """Tensors of a model by their plain names, shapes and types checked, data not yet read.
