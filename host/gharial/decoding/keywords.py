@@ -8,17 +8,19 @@ import math
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from gharial.decoding._search import Trie
 from gharial.errors import BadInput
+from gharial.files import open_regular
 from gharial.model.vocabulary import WORD_MARK
 
 MAX_KEYWORDS = 100_000
 MAX_LETTERS = 1000
+_LAYOUT = '{"keywords": {text: number}}'
 
 
 def read_keywords(path: str | os.PathLike[str]) -> dict[str, float]:
@@ -28,15 +30,24 @@ def read_keywords(path: str | os.PathLike[str]) -> dict[str, float]:
         BadInput: the file cannot be read, is no such file, names a keyword twice, or has a boost that is no finite
             number.
     """
+    with open_regular(path, f"a JSON file {_LAYOUT}") as file:
+        data = file.read()
     try:
-        found = json.loads(Path(path).read_bytes(), object_pairs_hook=lambda pairs: _once(pairs, path))
-    except OSError as error:
-        raise BadInput("cannot be read", path, error.strerror) from error
+        found = json.loads(data, object_pairs_hook=lambda pairs: _once(pairs, path))
     except (ValueError, RecursionError) as error:
-        raise BadInput("is no JSON", path, error, '{"keywords": {text: number}}') from error
+        raise BadInput("is no JSON", path, error, _LAYOUT, "correct the file") from error
     if not isinstance(found, dict) or set(found) != {"keywords"} or not isinstance(found["keywords"], dict):
-        raise BadInput("is no file of keywords", path, expected='{"keywords": {text: number}} and nothing else')
+        raise BadInput("is no file of keywords", path, _outline(found), f"{_LAYOUT} and nothing else")
     return {text: _boost(text, boost, path) for text, boost in found["keywords"].items()}
+
+
+def _outline(found: object) -> str:
+    """What a JSON file holds, in some words."""
+    if not isinstance(found, dict):
+        return f"a {type(found).__name__}"
+    if isinstance(found.get("keywords"), dict) or "keywords" not in found:
+        return f"the keys {', '.join(map(repr, list(found)[:5])) or 'none'}"
+    return f"keywords that are a {type(found['keywords']).__name__}"
 
 
 def _once(pairs: list[tuple[str, object]], path: object) -> dict[str, object]:
@@ -49,9 +60,13 @@ def _once(pairs: list[tuple[str, object]], path: object) -> dict[str, object]:
 
 
 def _boost(text: str, boost: object, where: object) -> float:
-    if isinstance(boost, bool) or not isinstance(boost, int | float) or not math.isfinite(boost):
-        raise BadInput("boost is no finite number", f"{where}: {text!r}", boost, "a number, -1 to 1 as a rule")
-    return float(boost)
+    with suppress(OverflowError):  # a whole number of any length is an int
+        if not isinstance(boost, bool) and isinstance(boost, int | float) and math.isfinite(boost):
+            return float(boost)
+    found = "a number of too many digits" if type(boost) is int else boost
+    raise BadInput(
+        "boost is no finite number", f"{where}: {text!r}", found, "a number, -1 to 1 as a rule", "correct it"
+    )
 
 
 @dataclass(eq=False)
