@@ -56,6 +56,8 @@ def test_figures(small: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["reference_streams_per_core"] > 0
     assert 1 <= found["kept"] <= 4 and found["evaluations"] >= 1 and found["ngram_queries"] > 0
     assert 0 < found["tokens"] < 4 * RATE
+    peer = found["peer"]
+    assert peer is None or peer["ratio"] == pytest.approx(found["streams_per_core"] / peer["streams_per_core"], rel=0.1)
     sizes = ["--vocab", "300", "--beam", "2", "--batch", "4", "--streams", "8", "--steps", "10"]
     assert main(["bench", "decode", *sizes, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)

@@ -15,6 +15,7 @@ import numpy as np
 
 from gharial.bench.decode_device import TableDevice
 from gharial.bench.decode_ngram import Language, Scorer
+from gharial.bench.decode_peer import compare
 from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
 from gharial.errors import BadInput
 
@@ -50,8 +51,8 @@ def bench_decode(
 
     Returns:
         vocab, beam, ngram (its file, or "seeded"), batch, streams_per_core, p50_us, p99_us (of a batch from results to
-        next requests), reference_streams_per_core (None outside a source checkout), peer (None), and what a stream's
-        step took: evaluations, rounds, ngram_queries, kept, tokens.
+        next requests), reference_streams_per_core (None outside a source checkout), peer (as `decode_peer.compare`
+        has it), and what a stream's step took: evaluations, rounds, ngram_queries, kept, tokens.
 
     Raises:
         BadInput: a number out of range, or no n-gram.
@@ -72,16 +73,17 @@ def bench_decode(
     reference = _reference(language, scorer, run, seed)
     waits = np.array(run.waits) * 1e6
     done = steps * len(run.groups) * batch
+    rate = done * STEP_S / run.busy_s
     return {
         "vocab": vocab,
         "beam": beam,
         "ngram": "seeded" if ngram is None else os.fspath(ngram),
         "batch": batch,
-        "streams_per_core": round(done * STEP_S / run.busy_s),
+        "streams_per_core": round(rate),
         "p50_us": round(float(np.percentile(waits, 50)), 1),
         "p99_us": round(float(np.percentile(waits, 99)), 1),
         "reference_streams_per_core": None if reference is None else round(reference, 1),
-        "peer": None,
+        "peer": _peer(language, run, seed, rate, note),
         "evaluations": run.evaluations / done,
         "rounds": len(run.waits) / done * batch,
         "ngram_queries": run.queries / done,
@@ -222,3 +224,20 @@ def _reference(language: Language, scorer: Scorer, run: _Run, seed: int) -> floa
             search.step()
         busy += time.thread_time() - began - scoring.spent
     return len(searches) * steps * STEP_S / busy
+
+
+def _peer(
+    language: Language, run: _Run, seed: int, ours: float, note: Callable[[str], object]
+) -> dict[str, Any] | None:
+    """A search that others publish, on the same table."""
+    k, stride = run.search.k, run.search.stride
+    unit = run.search.temperature * 2.0 ** -(_LOGIT_BITS + 14)
+    return compare(
+        lambda slots: TableDevice(language, seed, slots, k, stride, unit),
+        blank=run.model.blank,
+        width=run.options.width,
+        k=k,
+        unit=unit,
+        ours=ours,
+        note=note,
+    )

@@ -316,6 +316,9 @@ def run_decode(args: argparse.Namespace) -> int:
     terminal.emit(f"  batch of {found['batch']:<6} {found['p50_us']:g} us (median), {found['p99_us']:g} us (99 %)")
     if found["reference_streams_per_core"] is not None:
         terminal.emit(f"  plain Python    {found['reference_streams_per_core']:g} streams")
+    if found["peer"] is not None:
+        peer = found["peer"]
+        terminal.emit(f"  {peer['name']} {peer['version']}: {peer['streams_per_core']:g} streams ({peer['does_not']})")
     terminal.emit(
         f"  a stream's step {found['evaluations']:.2f} evaluations, {found['ngram_queries']:.2f} n-gram scores,"
         f" {found['kept']:.2f} hypotheses kept, {found['tokens']:.2f} tokens"
