@@ -73,6 +73,25 @@ class TorchRnnt:
         with self._torch.inference_mode():
             return self._encode(features).numpy()
 
+    def predict(self, token: int | None, state: Any) -> tuple[Any, Any]:
+        """One step of the prediction network.
+
+        Args:
+            token: its input; None is the start of a sequence, a vector of zeros.
+            state: what the step before returned; None is the zero state.
+
+        Returns:
+            joint_pred's output (J,) for `logits`, and the new state. Neither is changed later.
+        """
+        with self._torch.inference_mode():
+            return self._predict(token, state)
+
+    def logits(self, encoded: np.ndarray, predicted: Any) -> np.ndarray:
+        """The joint network: (V,) logits of a row (J,) of `encode` and an output of `predict`."""
+        with self._torch.inference_mode():
+            output: np.ndarray = self._joint(self._torch.from_numpy(encoded), predicted).numpy()
+            return output
+
     def greedy(self, features: np.ndarray) -> Decoded:
         """Greedy decoding of a recording, (T2, F) feature vectors; a confidence is exp(log-probability)."""
         tokens: list[int] = []
