@@ -11,10 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from gharial.bench.ngram_file import LONGEST, MIDDLE, SPECIAL, UNIGRAM, combine, head, table, tail
+from gharial.decoding._search import Ngram
 from gharial.errors import BadInput
-from gharial.files import write_atomically
+from gharial.files import open_regular, write_atomically
 from gharial.model.cache import cache_folder
 from gharial.model.vocabulary import WORD_MARK
+from gharial.ngram import read_file
+from gharial.ngram.header import MAGIC
+from gharial.ngram.native import native_ngram
 
 ENTRIES = 2_000_000
 """n-grams of the seeded one, all orders together."""
@@ -68,33 +73,34 @@ def _grams(text: np.ndarray, tokens: int) -> list[np.ndarray]:
     return found
 
 
-def _arpa(language: Language, seed: int) -> Iterator[bytes]:
-    grams = _grams(language.text(seed), len(language.pieces))
+def _binary(language: Language, seed: int) -> Iterator[bytes]:
+    """A KenLM binary of the language's n-grams, with random values."""
+    base = len(language.pieces)
+    grams = _grams(language.text(seed), base)
     rng = np.random.default_rng([seed, 2])
-    counts = [len(one) + (3 if not order else 0) for order, one in enumerate(grams)]
-    yield b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % (n + 1, count) for n, count in enumerate(counts)) + b"\n"
-    names, base = np.array(language.pieces), len(language.pieces)
+    words = [*SPECIAL, *language.pieces]
+    yield head(words, [len(words), *map(len, grams[1:])])
     for order, some in enumerate(grams, 1):
-        yield b"\\%d-grams:\n" % order
+        # KenLM keeps probabilities without their sign; the sign says that no longer n-gram ends in this one.
+        probs = 0.3 + 4 * rng.random(len(some)) ** 2
+        if order < len(grams):
+            probs[~np.isin(some, grams[order] % base**order)] *= -1
+        else:
+            probs *= -1
+        entries = np.zeros(len(some), UNIGRAM if order == 1 else MIDDLE if order < len(grams) else LONGEST)
+        entries["prob"] = probs
+        if order < len(grams):
+            entries["backoff"] = -rng.random(len(some))
         if order == 1:
-            yield b"-5\t<unk>\t0\n-99\t<s>\t-0.3\n-2\t</s>\t0\n"
-        scores, backoffs = -0.3 - 4 * rng.random(len(some)) ** 2, -rng.random(len(some))
-        for start in range(0, len(some), 50_000):
-            chunk = slice(start, start + 50_000)
-            part = some[chunk]
-            words = [names[part // base**power % base].tolist() for power in range(order - 1, -1, -1)]
-            lines = [
-                f"{score:.4f}\t{' '.join(row)}" + (f"\t{backoff:.4f}\n" if order < 4 else "\n")
-                for score, backoff, row in zip(
-                    scores[start : start + 50_000],
-                    backoffs[start : start + 50_000],
-                    zip(*words, strict=True),
-                    strict=True,
-                )
-            ]
-            yield "".join(lines).encode()
-        yield b"\n"
-    yield b"\\end\\\n"
+            specials = np.array([(-5, 0), (-99, -0.3), (-2, -0.0)], UNIGRAM)
+            yield np.concatenate([specials, entries, np.zeros(1, UNIGRAM)]).tobytes()
+            continue
+        key = (some % base + len(SPECIAL)).astype(np.uint64)
+        for power in range(1, order):
+            key = combine(key, some // base**power % base + len(SPECIAL))
+        entries["key"] = key
+        yield table(entries, len(some))
+    yield tail(words)
 
 
 class Scorer:
@@ -121,7 +127,11 @@ class Scorer:
             ) from None
         self._kenlm: Any = kenlm
         named = _seeded_file(language, seed, note) if path is None else Path(path)
+        with open_regular(named, "an n-gram file") as file:
+            binary = file.read(len(MAGIC)) == MAGIC
+        self.native: Ngram | None = native_ngram(read_file(named)) if binary else None
         settings: Any = kenlm.Config()
+        settings.load_method = kenlm.LoadMethod.LAZY
         settings.show_progress = False
         settings.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
@@ -145,9 +155,9 @@ def _seeded_file(language: Language, seed: int, note: Callable[[str], object]) -
         raise BadInput(
             "there is no folder to keep the n-gram in", None, "no home folder", remedy="set XDG_CACHE_HOME, or --ngram"
         )
-    path = folder.parent / "bench" / f"ngram-{len(language.pieces)}-{seed}-2.arpa"
+    path = folder.parent / "bench" / f"ngram-{len(language.pieces)}-{seed}-3.binary"
     if not path.is_file():
         note(f"making an n-gram of {ENTRIES} entries in {path} (half a minute, once)")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _arpa(language, seed))
+        write_atomically(path, _binary(language, seed))
     return path

@@ -19,6 +19,24 @@ class Trie:
         /,
     ) -> None: ...
 
+class Ngram:
+    def __init__(
+        self,
+        data: Buffer,
+        trie: bool,
+        words: int,
+        vocabulary: int,
+        places: int,
+        unigrams: int,
+        stride: int,
+        bits: tuple[int, int, int],
+        tables: tuple[tuple[int, ...], ...],
+        /,
+    ) -> None: ...
+    def word(self, text: bytes, /) -> int: ...
+    def begin(self, word: int, /) -> bytes: ...
+    def score(self, state: bytes, word: int, /) -> tuple[float, bytes]: ...
+
 class Search:
     def __init__(
         self,
@@ -30,6 +48,8 @@ class Search:
         letters: np.ndarray,
         ends: np.ndarray,
         scored: np.ndarray,
+        ngram: Ngram | None,
+        words: np.ndarray,
         /,
     ) -> None: ...
     def open(self, stream: int, trie: Trie | None, prefix: np.ndarray, /) -> None: ...

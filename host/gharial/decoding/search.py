@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gharial.decoding._search import Search
+from gharial.decoding._search import Ngram, Search
 from gharial.decoding.keywords import Keywords
 from gharial.decoding.options import DecoderOptions, EosStrategy
 from gharial.errors import BadInput, BadRequest, DeviceError, GharialError
@@ -95,7 +95,10 @@ class Outcome:
 
 
 class NgramScorer(Protocol):
-    """An n-gram as the search asks it (gharial.ngram.NgramModel is one)."""
+    """An n-gram as the search asks it (gharial.ngram.NgramModel is one).
+
+    If it has an attribute `native` (gharial.decoding._search.Ngram) that is not None, the core scores from that alone.
+    """
 
     @property
     def words(self) -> Sequence[str | None]:
@@ -174,7 +177,8 @@ class BeamSearch:
         self.k = max(1, min(options.width + spare, MAX_LISTED, most))
         self.named = (model.blank,) if options.eos == EosStrategy.NONE else (model.blank, int(eos or 0))
         self.stride = decode_result_bytes(mode, self.k, classes)
-        self._ngram, self._states = ngram, list[Any]()
+        native: Ngram | None = getattr(ngram, "native", None)
+        self._ngram, self._states = ngram if native is None else None, list[Any]()
         self._words = [] if ngram is None else list(ngram.words)
         scored = [word is not None for word in self._words] if ngram else [False] * classes
         settings = (
@@ -195,6 +199,9 @@ class BeamSearch:
             np.array([ord(letter) for letter in "".join(model.pieces)], np.uint32),
             np.cumsum([len(piece) for piece in model.pieces]).astype(np.int32),
             np.array([scored[at] and at not in model.user_tokens for at in range(classes)], np.uint8),
+            native,
+            # Its words' numbers, once and for all.
+            np.array([native.word(word.encode()) if word else 0 for word in self._words] if native else [], np.uint32),
         )
         self._entries = [np.zeros((max_entries, ENTRY_BYTES), np.uint8) for _ in range(lanes)]
         self.queries = 0

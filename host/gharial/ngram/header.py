@@ -62,6 +62,8 @@ class BinaryHeader:
         has_words: whether the file holds the words themselves.
         words_at: where they begin, or would.
         end: bytes of the KenLM data; what lies behind is not KenLM's.
+        start: bytes of the header.
+        layout: where the tables are.
     """
 
     order: int
@@ -73,6 +75,8 @@ class BinaryHeader:
     has_words: bool
     words_at: int
     end: int
+    start: int
+    layout: Layout
 
 
 def read_header(file: BinaryIO, where: str) -> BinaryHeader:
@@ -128,6 +132,8 @@ class _Reader:
             has_words=bool(has_words),
             words_at=words_at,
             end=self._end_of_words(words_at, words) if has_words else words_at,
+            start=start,
+            layout=tables,
         )
 
     def _check_magic(self) -> None:
@@ -215,8 +221,7 @@ class _Reader:
         """The list that holds high bits of the pointers; a first place that is not 0 would be before the list."""
         if packed.high is None:
             return None
-        at, count = packed.high
-        places = np.frombuffer(self._read(-(-(start + at) // 8) * 8 + 8, 8 * count), "<u8")
+        places = np.frombuffer(self._read(packed.high_at(start), 8 * packed.high[1]), "<u8")
         if places[0] or not bool((places[1:] >= places[:-1]).all()):
             raise self._bad(f"the table of {packed.name} is damaged", "high bits of pointers out of order")
         return places

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gharial.checkpoint.sentencepiece_model import PieceKind, read_pieces
+from gharial.decoding._search import Ngram
 from gharial.errors import BadInput
 from gharial.ngram.checking import check_file
+from gharial.ngram.native import native_ngram
 
 LN_10 = math.log(10.0)
 """KenLM's logarithms are to the base of ten."""
@@ -36,6 +38,7 @@ class NgramModel:
     Attributes:
         file: what the file is.
         order: length of its longest n-grams.
+        native: the same file as the search's core reads it; None where it does not, and scores come from KenLM.
 
     Raises:
         BadInput: the file cannot be used or is another model's, or the Python package kenlm is not there.
@@ -68,6 +71,7 @@ class NgramModel:
                 "open it again",
             )
         self.order = int(self._model.order)
+        self.native: Ngram | None = native_ngram(self.file)
         # What has no word in the n-gram is None here.
         self._words: list[str | None] = [
             None if piece.kind in _NOT_SCORED else piece.text for piece in read_pieces(sentencepiece, self.file.path)

@@ -82,15 +82,31 @@ class Packed:
     most: int
     high: tuple[int, int] | None
 
+    def high_at(self, start: int) -> int:
+        """Offset of the list for the high bits, in a file whose header has `start` bytes."""
+        return 0 if self.high is None else -(-(start + self.high[0]) // 8) * 8 + 8
+
 
 @dataclass(frozen=True)
 class Layout:
-    """All that lies between header and words: bytes in all, tables and pointers to look at, bits where quantised."""
+    """All that lies between header and words.
+
+    Attributes:
+        bytes: in all.
+        unigrams: offset behind the header.
+        tables, pointers: to be looked at.
+        quantised: bits, where values are numbers of tables.
+        values: offset of these tables, order by order: of probabilities, then of back-offs but for the longest n-grams.
+        longest: offset of a trie's longest n-grams, and bits from one to the next.
+    """
 
     bytes: int
+    unigrams: int
     tables: tuple[Table, ...]
     pointers: tuple[Packed, ...] = ()
     quantised: Quantised | None = None
+    values: int = 0
+    longest: tuple[int, int] = (0, 0)
 
 
 def layout(kind: int, counts: Sequence[int], multiplier: float, read: Read, where: str) -> Layout:
@@ -107,12 +123,13 @@ def _probing(rest: bool, counts: Sequence[int], multiplier: float) -> Layout:
     at = 8
     tables = [Table("the vocabulary", at, _places(counts[0], multiplier), _LOOKUP, numbers=True)]
     at += tables[0].entries * _LOOKUP.itemsize
+    first = at
     at += (counts[0] + 1) * (12 if rest else 8)
     for order, count in enumerate(counts[1:], 2):
         dtype = _LONGEST if order == len(counts) else middle
         tables.append(Table(f"{order}-grams", at, _places(count, multiplier), dtype))
         at += tables[-1].entries * dtype.itemsize
-    return Layout(at, tuple(tables))
+    return Layout(at, first, tuple(tables))
 
 
 def _places(entries: int, multiplier: float) -> int:
@@ -126,7 +143,7 @@ _AGAIN = "build it again: gharial ngram build"
 def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
     order = len(counts)
     at = 8 + 8 * counts[0]
-    quantised = None
+    quantised, values = None, 0
     middle_bits, longest_bits = 63, 31
     if kind in _QUANTISED:
         version, prob, backoff = read(at, 3)
@@ -137,6 +154,7 @@ def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
             raise BadInput("bits of the quantisation", where, found, f"1 to {_MOST_BITS}", _AGAIN)
         quantised = Quantised(prob, backoff)
         middle_bits, longest_bits = prob + backoff, prob
+        values = at + 8
         at += (order - 2) * 4 * ((1 << prob) + (1 << backoff)) + 4 * (1 << prob) + 8
     unigrams = Table("unigrams", at, counts[0] + 1, _UNIGRAM)
     at += (counts[0] + 2) * _UNIGRAM.itemsize
@@ -156,8 +174,9 @@ def _trie(kind: int, counts: Sequence[int], read: Read, where: str) -> Layout:
         before = counts[0].bit_length() + middle_bits
         pointers.append(Packed(f"{below}-grams", at, entries + 1, before + inline, before, inline, following, high))
         at += _packed(entries, counts[0], middle_bits + inline)
+    longest = at, counts[0].bit_length() + longest_bits
     at += _packed(counts[-1], counts[0], longest_bits)
-    return Layout(at, (unigrams,), tuple(pointers), quantised)
+    return Layout(at, unigrams.at, (unigrams,), tuple(pointers), quantised, values, longest)
 
 
 def _packed(entries: int, words: int, bits: int) -> int:

@@ -52,29 +52,37 @@ static int pieces_init(gh_search *search, const Py_buffer *letters, const Py_buf
 
 static int search_init(Search *self, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    static const char formats[4] = {'i', 'I', 'i', 'B'};
-    PyObject *settings, *given[4];
-    Py_buffer views[4];
+    static const char formats[5] = {'i', 'I', 'i', 'B', 'I'};
+    PyObject *settings, *given[5], *scores;
+    Py_buffer views[5];
     gh_options options = {0};
     int streams, lanes, entries, held = 0;
-    if (!PyArg_ParseTuple(args, "OiiiOOOO", &settings, &streams, &lanes, &entries, &given[0], &given[1], &given[2], &given[3]) ||
+    if (!PyArg_ParseTuple(args, "OiiiOOOOOO", &settings, &streams, &lanes, &entries, &given[0], &given[1], &given[2], &given[3], &scores, &given[4]) ||
         gh_parse_options(settings, &options))
         return -1;
+    if (scores != Py_None && (!PyObject_TypeCheck(scores, &NgramType) || !((Ngram *)scores)->ngram.bytes)) {
+        PyErr_SetString(PyExc_TypeError, "ngram: an Ngram wanted");
+        return -1;
+    }
+    const gh_ngram *ngram = scores == Py_None ? NULL : &((Ngram *)scores)->ngram;
     if (self->search) {
         PyErr_SetString(PyExc_RuntimeError, "the search has been set up already");
         return -1;
     }
-    while (held < 4 && gh_buffer(given[held], formats[held], 0, "search", &views[held]))
+    while (held < 5 && gh_buffer(given[held], formats[held], 0, "search", &views[held]))
         held++;
-    if (held == 4) {
+    if (held == 5) {
         const Py_ssize_t slots = views[0].len / 4;
         int sound = streams >= 1 && streams <= 65536 && lanes >= 1 && lanes <= 64 && entries >= 1 && entries <= 65535 && slots >= 1 && slots <= 65536;
         for (Py_ssize_t i = 0; sound && i < slots; i++)
             sound = ((int32_t *)views[0].buf)[i] >= 0 && ((int32_t *)views[0].buf)[i] < 65536;
-        gh_search *search = sound ? gh_search_new(&options, streams, lanes, entries, views[0].buf, (int32_t)slots) : NULL;
+        sound = sound && (!ngram || (options.ngram && views[4].len == 4 * (Py_ssize_t)options.classes));
+        for (int32_t i = 0; sound && ngram && i < options.classes; i++)
+            sound = ((uint32_t *)views[4].buf)[i] < ngram->words;
+        gh_search *search = sound ? gh_search_new(&options, streams, lanes, entries, views[0].buf, (int32_t)slots, ngram, views[4].buf) : NULL;
         self->tries = search ? calloc((size_t)streams, sizeof *self->tries) : NULL;
         if (!sound)
-            PyErr_SetString(PyExc_ValueError, "streams, slots 1 .. 65536, lanes 1 .. 64, entries 1 .. 65535");
+            PyErr_SetString(PyExc_ValueError, "streams, slots 1 .. 65536, lanes 1 .. 64, entries 1 .. 65535, words of the n-gram");
         else if (!search || !self->tries)
             PyErr_NoMemory();
         else
@@ -83,8 +91,10 @@ static int search_init(Search *self, PyObject *args, PyObject *Py_UNUSED(kwargs)
             gh_search_free(search);
             free(self->tries);
             self->tries = NULL;
-        } else
+        } else {
             self->search = search;
+            self->ngram = ngram ? Py_NewRef(scores) : NULL;
+        }
     }
     while (held--)
         PyBuffer_Release(&views[held]);
@@ -97,6 +107,7 @@ static void search_dealloc(Search *self)
         Py_XDECREF(self->tries[i]);
     free(self->tries);
     gh_search_free(self->search);
+    Py_XDECREF(self->ngram);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -320,10 +331,11 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_searc
 
 PyMODINIT_FUNC PyInit__search(void)
 {
-    if (PyType_Ready(&SearchType) || PyType_Ready(&TrieType))
+    if (PyType_Ready(&SearchType) || PyType_Ready(&TrieType) || PyType_Ready(&NgramType))
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddObjectRef(module, "Search", (PyObject *)&SearchType) || PyModule_AddObjectRef(module, "Trie", (PyObject *)&TrieType)))
+    if (module && (PyModule_AddObjectRef(module, "Search", (PyObject *)&SearchType) || PyModule_AddObjectRef(module, "Trie", (PyObject *)&TrieType) ||
+                   PyModule_AddObjectRef(module, "Ngram", (PyObject *)&NgramType)))
         Py_CLEAR(module);
     return module;
 }

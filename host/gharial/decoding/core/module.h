@@ -15,12 +15,19 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
+    gh_ngram ngram; /* bytes: NULL until it is set up */
+    Py_buffer view;
+} Ngram;
+
+typedef struct {
+    PyObject_HEAD
     gh_search *search;
     PyObject **tries; /* of each stream, or NULL */
+    PyObject *ngram;  /* what scores, or NULL */
     int busy;         /* while a Python function scores: nothing else may be called */
 } Search;
 
-extern PyTypeObject TrieType;
+extern PyTypeObject TrieType, NgramType;
 
 /* A contiguous buffer of that format ("i": int32, "I": uint32, "d": double, "B": bytes); 0 with an exception if it is another. */
 int gh_buffer(PyObject *object, char format, int writable, const char *name, Py_buffer *view);

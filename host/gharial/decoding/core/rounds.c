@@ -207,9 +207,28 @@ static gh_fault take_result(gh_search *search, gh_lane *lane, int32_t entry, con
         candidate->ngram = gh_pool_take(&search->ngrams);
         if (candidate->ngram == NONE)
             return GH_MEMORY;
+        if (search->ngram)
+            gh_ngram_prefetch(search->ngram, gh_state_at(search, one->ngram), search->words[candidate->token]);
         lane->queries[lane->query_count++] = (gh_query){number, i, one->ngram, candidate->token, candidate->ngram, entry};
     }
     return GH_FINE;
+}
+
+/* ln p of all queries, whose tables have been asked for. */
+static void score(gh_search *search, const gh_lane *lane)
+{
+    static const double LN_10 = 2.302585092994046;
+    for (int32_t i = 0; i < lane->query_count; i++) {
+        const gh_query *query = &lane->queries[i];
+        const gh_entry *entry = &lane->entries[query->entry];
+        if (!present(search, entry->generation, entry->stream))
+            continue;
+        const float log10_p = gh_ngram_score(search->ngram, gh_state_at(search, query->from), search->words[query->token], gh_state_at(search, query->to));
+        if (!isfinite(log10_p))
+            gh_fail(search, entry->stream, GH_NGRAM);
+        else
+            gh_evaluation_at(search, query->evaluation)->candidates[query->candidate].ngram_log_p = log10_p * LN_10;
+    }
 }
 
 static void let_go(gh_search *search, gh_lane *lane)
@@ -245,6 +264,8 @@ void gh_feed(gh_search *search, int32_t number, const uint8_t *results, int32_t 
     }
     lane->query_count = count;
     lane->stage = LANE_SCORES;
+    if (search->ngram)
+        score(search, lane);
 }
 
 void gh_cancel(gh_search *search, int32_t number)

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "ngram.h"
 #include "pool.h"
 
 enum { MOST_WIDTH = 32, MOST_LISTED = 33, MOST_NAMED = 2, RESULT_HEAD = 16, ENTRY_BYTES = 16, NONE = -1 };
@@ -159,11 +160,13 @@ typedef struct {
     int32_t stream_count, lane_count, most_entries;
     int32_t *slot_numbers; /* the device's, by the pool's */
     gh_pool slots, hypotheses, evaluations, tokens, ngrams;
+    const gh_ngram *ngram; /* what scores here; NULL: somebody else does, or there is no n-gram */
+    uint32_t *words;       /* of each class, in it */
 } gh_search;
 
 /* streams.c: life of a search and its streams. */
 gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
-                         int32_t slot_count);
+                         int32_t slot_count, const gh_ngram *ngram, const uint32_t *words);
 void gh_search_free(gh_search *search);
 gh_fault gh_open(gh_search *search, int32_t stream, const gh_trie *trie, const int32_t *prefix, int32_t prefix_length);
 void gh_close(gh_search *search, int32_t stream);
@@ -184,6 +187,10 @@ static inline gh_hypothesis *gh_at(const gh_search *search, int32_t hypothesis)
 static inline gh_evaluation *gh_evaluation_at(const gh_search *search, int32_t evaluation)
 {
     return gh_pool_at(&search->evaluations, evaluation);
+}
+static inline gh_ngram_state *gh_state_at(const gh_search *search, int32_t state)
+{
+    return gh_pool_at(&search->ngrams, state);
 }
 static inline gh_token *gh_token_at(const gh_search *search, int32_t token)
 {

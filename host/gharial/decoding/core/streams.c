@@ -29,7 +29,8 @@ static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
     search->streams = calloc((size_t)search->stream_count, sizeof *search->streams);
     search->lanes = calloc((size_t)search->lane_count, sizeof *search->lanes);
     search->slot_numbers = malloc((size_t)slot_count * sizeof *search->slot_numbers);
-    if (!search->streams || !search->lanes || !search->slot_numbers)
+    search->words = search->ngram ? malloc((size_t)o->classes * sizeof *search->words) : NULL;
+    if (!search->streams || !search->lanes || !search->slot_numbers || (search->ngram && !search->words))
         return -1;
     memcpy(search->slot_numbers, slots, (size_t)slot_count * sizeof *slots);
     for (int32_t i = 0; i < search->lane_count; i++)
@@ -42,16 +43,17 @@ static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
     return gh_pool_init(&search->slots, 0, (uint32_t)slot_count, 0) || gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), HYPOTHESES * wide, 1) ||
            gh_pool_init(&search->evaluations, evaluation, EVALUATIONS * wide, 1) ||
            gh_pool_init(&search->tokens, sizeof(gh_token), TOKENS * wide, 1) ||
-           gh_pool_init(&search->ngrams, 0, o->ngram ? NGRAMS * wide : 1, 1);
+           gh_pool_init(&search->ngrams, search->ngram ? sizeof(gh_ngram_state) : 0, o->ngram ? NGRAMS * wide : 1, 1);
 }
 
 gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
-                         int32_t slot_count)
+                         int32_t slot_count, const gh_ngram *ngram, const uint32_t *words)
 {
     gh_search *search = calloc(1, sizeof *search);
     if (!search)
         return NULL;
     search->options = *options;
+    search->ngram = ngram;
     search->stream_count = streams;
     search->lane_count = lanes;
     search->most_entries = most_entries;
@@ -62,6 +64,10 @@ gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lan
         return NULL;
     }
     gh_pool_take(&search->ngrams); /* state 0, the sentence's begin, is always there */
+    if (ngram) {
+        memcpy(search->words, words, (size_t)options->classes * sizeof *words);
+        gh_ngram_begin(ngram, gh_ngram_word(ngram, (const uint8_t *)"<s>", 3), gh_state_at(search, 0));
+    }
     return search;
 }
 
@@ -88,6 +94,7 @@ void gh_search_free(gh_search *search)
     free(search->streams);
     free(search->lanes);
     free(search->slot_numbers);
+    free(search->words);
     free(search);
 }
 
