@@ -326,7 +326,6 @@ def test_a_full_disk_leaves_nothing(
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["transcribe", "--decoder", "beam", SHORT], ["not part of this version yet", "greedy"]),
         (["transcribe", "--json", "--format", "srt", SHORT], ["contradict"]),
         (["transcribe", "--format", "srt", SHORT, SHORT], ["one recording"]),
         (["transcribe", "--format", "vtt", "--stream", SHORT], ["leave out --stream"]),

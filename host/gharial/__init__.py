@@ -8,6 +8,7 @@
 
 - `load(model, device)`: a `Recogniser`, which transcribes recordings and opens streams (`Stream`) of live audio.
 - `Transcript`, `Token`, `Word`: what it gives.
+- `DecoderOptions`, `EosStrategy`, `Keywords`: settings of the beam search (`load(decoder="beam", options=...)`).
 - `export_checkpoint(checkpoint, config, output)`: a hardware checkpoint made of what training gives.
 - `compile_model(checkpoint, config)`: a `Program` for one hardware configuration.
 - `Encoder(program)`: LSTMs that are no recognisers, vectors in and outputs out.
@@ -20,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gharial.decoding import DecoderOptions, EosStrategy, Keywords
     from gharial.errors import BadInput, DeviceError, GharialError
     from gharial.export import export_checkpoint
     from gharial.model import compile_model
@@ -30,9 +32,12 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BadInput",
+    "DecoderOptions",
     "DeviceError",
     "Encoder",
+    "EosStrategy",
     "GharialError",
+    "Keywords",
     "Program",
     "Recogniser",
     "Stream",
@@ -46,6 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "gharial.decoding": ("DecoderOptions", "EosStrategy", "Keywords"),
     "gharial.errors": ("BadInput", "DeviceError", "GharialError"),
     "gharial.export": ("export_checkpoint",),
     "gharial.model": ("compile_model",),

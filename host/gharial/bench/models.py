@@ -51,7 +51,8 @@ class DeviceModel:
             engine.run()
             if session.error is not None:
                 raise session.error
-            emitted = session.emitted
+            emitted = [token for result in session.results for token in result.finals]
+            emitted += session.alternatives()[0].tokens
         finally:
             engine.close(session)
         return Decoded(

@@ -3,7 +3,7 @@
 
 from gharial.decoding.keywords import Keywords, read_keywords
 from gharial.decoding.options import DecoderOptions, EosStrategy
-from gharial.decoding.search import BeamSearch, Fault, Hypothesis, Outcome, SearchModel, Token
+from gharial.decoding.search import BeamSearch, Fault, Hypothesis, NgramScorer, Outcome, SearchModel, Token, asked_for
 
 __all__ = [
     "BeamSearch",
@@ -12,8 +12,10 @@ __all__ = [
     "Fault",
     "Hypothesis",
     "Keywords",
+    "NgramScorer",
     "Outcome",
     "SearchModel",
     "Token",
+    "asked_for",
     "read_keywords",
 ]

@@ -165,17 +165,11 @@ class BeamSearch:
         mode: Mode = Mode.TOP_K,
         ngram: NgramScorer | None = None,
     ) -> None:
-        classes, eos = len(model.pieces), model.eos
-        if options.eos != EosStrategy.NONE and eos is None:
-            raise BadInput("the model has no end-of-sequence token", "eos", options.eos, EosStrategy.NONE)
+        classes = len(model.pieces)
         if len(set(map(int, slots))) != len(slots):
             raise BadRequest("a prediction slot is named twice")
         self.options, self.mode, self.temperature = options, mode, options.inverse_temperature
-        # A class may be moved out of the list by the penalty or the strategy; blank and end of sequence are named.
-        spare = (options.blank_penalty != 0) + (options.eos != EosStrategy.NONE)
-        most = classes // 8 if mode == Mode.FUZZY else classes
-        self.k = max(1, min(options.width + spare, MAX_LISTED, most))
-        self.named = (model.blank,) if options.eos == EosStrategy.NONE else (model.blank, int(eos or 0))
+        self.k, self.named = asked_for(model, options, mode)
         self.stride = decode_result_bytes(mode, self.k, classes)
         native: Ngram | None = getattr(ngram, "native", None)
         self._ngram, self._states = ngram if native is None else None, list[Any]()
@@ -299,6 +293,22 @@ class BeamSearch:
         wanted = self._core.pools()[4][1]
         while len(self._states) < wanted:
             self._states.append(self._ngram.new_state(begin=not self._states))
+
+
+def asked_for(model: SearchModel, options: DecoderOptions, mode: Mode) -> tuple[int, tuple[int, ...]]:
+    """(k, named classes) of a search's DECODE commands.
+
+    Raises:
+        BadInput: options that do not fit the model.
+    """
+    strategy = options.eos != EosStrategy.NONE
+    if strategy and model.eos is None:
+        raise BadInput("the model has no end-of-sequence token", "eos", options.eos, EosStrategy.NONE)
+    # A class may be moved out of the list by the penalty or the strategy; blank and end of sequence are named.
+    spare = (options.blank_penalty != 0) + strategy
+    most = len(model.pieces) // 8 if mode == Mode.FUZZY else len(model.pieces)
+    named = (model.blank,) if not strategy or model.eos is None else (model.blank, model.eos)
+    return max(1, min(options.width + spare, MAX_LISTED, most)), named
 
 
 def failure(fault: int) -> GharialError:

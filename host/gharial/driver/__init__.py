@@ -5,7 +5,7 @@ from gharial.driver.driver import Driver
 from gharial.driver.entries import DecodeBatch, DecodeEntry, EncodeBatch, EncodeEntry, GreedyEntry
 from gharial.driver.layout import MemoryPlan, Region, plan_memory
 from gharial.driver.registers import Counters
-from gharial.driver.results import DecodeResult, GreedyResult, LogitScale
+from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, LogitScale
 from gharial.driver.session import Recovery
 from gharial.driver.slots import SlotImage, SlotPool
 from gharial.driver.ticket import Ticket
@@ -14,6 +14,7 @@ __all__ = [
     "Counters",
     "DecodeBatch",
     "DecodeEntry",
+    "DecodeForm",
     "DecodeResult",
     "Driver",
     "EncodeBatch",

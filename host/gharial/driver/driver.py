@@ -10,11 +10,11 @@ from types import TracebackType
 import numpy as np
 
 from gharial.devices.base import Device
-from gharial.driver.entries import DecodeBatch, DecodeEntry, EncodeBatch, EncodeEntry, GreedyEntry
+from gharial.driver.entries import Bytes, DecodeBatch, DecodeEntry, EncodeBatch, EncodeEntry, GreedyEntry
 from gharial.driver.layout import ALIGN
 from gharial.driver.loader import Progress
 from gharial.driver.pieces import Builder, Limits
-from gharial.driver.results import DecodeResult, GreedyResult, join_decode
+from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, join_decode
 from gharial.driver.session import KINDS, WATCHDOG, Session
 from gharial.driver.slots import SlotImage, SlotPool
 from gharial.driver.ticket import Ticket
@@ -161,6 +161,31 @@ class Driver(Session):
         parts: list[DecodeResult] = []
         pieces = self._builder.decode(batch, k, mode, named, temperature, parts.append)
         return self._submit(pieces, lambda: join_decode(parts))
+
+    def decode_form(
+        self,
+        *,
+        k: int = 1,
+        mode: Mode = Mode.TOP_K,
+        named: Sequence[int] = (),
+        temperature: int = UNIT_TEMPERATURE,
+    ) -> DecodeForm:
+        """What `decode_bytes` asks of the device each time; arguments and errors as for `decode`."""
+        return self._builder.decode_form(k, mode, named, temperature)
+
+    def decode_bytes(self, form: DecodeForm, entries: Bytes) -> Ticket[bytes]:
+        """`decode` for who writes entries and reads results as the ISA has them (docs/isa.md, section 5).
+
+        Args:
+            form: by `decode_form`; of its `most` entries, or fewer, one command is made.
+            entries: uint8 (n, 16).
+
+        Returns:
+            A ticket for the n results, `form.stride` bytes each. Those of entries without a joint mean nothing.
+        """
+        parts: list[bytes] = []
+        pieces = self._builder.decode_bytes(form, entries, parts.append)
+        return self._submit(pieces, lambda: b"".join(parts))
 
     def _encode_batch(self, entries: Sequence[EncodeEntry] | EncodeBatch) -> EncodeBatch:
         if isinstance(entries, EncodeBatch):

@@ -10,10 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gharial.errors import BadRequest
-from gharial.isa.commands import Kind
+from gharial.isa.commands import DECODE_ENTRY, Kind
 from gharial.isa.words import Record
 
 Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+_BANK, _KIND, _NO_JOINT = (DECODE_ENTRY.fields[name] for name in ("bank", "kind", "no_joint"))
+_DECODE_BITS = 0xFFFF | 1 << _BANK.lsb | 3 << _KIND.lsb | 1 << _NO_JOINT.lsb
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +148,30 @@ class DecodeBatch:
 
 def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, np.int64)
+
+
+def unpack_decode(entries: Bytes) -> DecodeBatch:
+    """Decode entries as the ISA has them, (n, 16) bytes, as arrays.
+
+    Raises:
+        BadRequest: they are no such entries, or a bit that has no meaning is set.
+    """
+    if entries.dtype != np.uint8 or entries.ndim != 2 or entries.shape[1] != DECODE_ENTRY.bytes:
+        expected = f"uint8 (n, {DECODE_ENTRY.bytes})"
+        raise BadRequest(f"decode entries must be {expected}, found {entries.dtype} {entries.shape}")
+    words = np.ascontiguousarray(entries).view("<u4").astype(np.int64)
+    first, slots, token = words[:, 0], words[:, 1], words[:, 2]
+    if (first & ~_DECODE_BITS).any() or words[:, 3].any():
+        raise BadRequest("a decode entry sets bits that have no meaning")
+    return DecodeBatch(
+        encoder=first & 0xFFFF,
+        bank=first >> _BANK.lsb & 1,
+        kind=first >> _KIND.lsb & 3,
+        source=slots & 0xFFFF,
+        destination=slots >> 16,
+        token=token,
+        joint=(first >> _NO_JOINT.lsb & 1) == 0,
+    )
 
 
 def pack(record: Record, count: int, **columns: npt.ArrayLike) -> npt.NDArray[np.uint32]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gharial.driver.entries import DecodeBatch, EncodeBatch, Ints, inside, no_hazard, pack
+from gharial.driver.entries import Bytes, DecodeBatch, EncodeBatch, Ints, inside, no_hazard, pack, unpack_decode
 from gharial.driver.layout import ENTRY_BYTES, staging_bytes
-from gharial.driver.results import DecodeResult, GreedyResult, LogitScale, parse_decode, parse_greedy
+from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, LogitScale, parse_decode, parse_greedy
 from gharial.errors import BadRequest
 from gharial.isa.commands import (
     DECODE_ENTRY,
@@ -213,21 +213,9 @@ class Builder:
         Raises:
             BadRequest: an entry or argument out of range, or entries in each other's way.
         """
-        self._check_decode_arguments(k, mode, named)
+        form = self.decode_form(k, mode, named, temperature)
+        stride = form.stride
         self._check_decode(batch)
-        scale = self._scale(temperature)
-        stride = decode_result_bytes(mode, k, self.classes)
-        classes = [*named, *[0] * (MAX_NAMED - len(named))]
-        fields = {
-            "flags": self._flags(),
-            "k": k,
-            "mode": mode,
-            "named": len(named),
-            "temperature": temperature,
-            "named_01": classes[0] | classes[1] << 16,
-            "named_23": classes[2] | classes[3] << 16,
-            "stride": stride,
-        }
         pieces = []
         for cut in self._cut(len(batch), ENTRY_BYTES + stride):
             count = cut.stop - cut.start
@@ -245,11 +233,58 @@ class Builder:
             )
 
             def done(data: bytes, joint: np.ndarray = batch.joint[cut]) -> None:
-                take(parse_decode(data, stride, joint, mode, k, len(named), self.classes, scale))
+                take(parse_decode(data, stride, joint, mode, k, len(named), self.classes, form.scale))
 
-            piece = Piece(Operation.DECODE, dict(fields), words.tobytes(), b"", count * stride, cut.start, take=done)
+            piece = Piece(
+                Operation.DECODE, dict(form.fields), words.tobytes(), b"", count * stride, cut.start, take=done
+            )
             # NONE changes nothing, so a failure costs nothing either.
             piece.prediction = _tuple(batch.destination[cut][kind != Kind.NONE])
+            pieces.append(piece)
+        return pieces
+
+    def decode_form(self, k: int, mode: Mode, named: Sequence[int], temperature: int) -> DecodeForm:
+        """What DECODE commands of this kind have in common.
+
+        Raises:
+            BadRequest: an argument is out of range, or not even one entry fits.
+        """
+        self._check_decode_arguments(k, mode, named)
+        scale = self._scale(temperature)
+        stride = decode_result_bytes(mode, k, self.classes)
+        classes = [*named, *[0] * (MAX_NAMED - len(named))]
+        fields = {
+            "flags": self._flags(),
+            "k": k,
+            "mode": mode,
+            "named": len(named),
+            "temperature": temperature,
+            "named_01": classes[0] | classes[1] << 16,
+            "named_23": classes[2] | classes[3] << 16,
+            "stride": stride,
+        }
+        most = next(self._cut(self.limits.entries, ENTRY_BYTES + stride)).stop
+        return DecodeForm(fields, stride, most, k, mode, len(named), scale)
+
+    def decode_bytes(self, form: DecodeForm, entries: Bytes, take: Callable[[bytes], None]) -> list[Piece]:
+        """DECODE commands of entries as the ISA has them; `take` is given the result bytes of each, in order.
+
+        Raises:
+            BadRequest: an entry that is none, is out of range, or in another's way.
+        """
+        batch = unpack_decode(entries)
+        self._check_decode(batch)
+        pieces = []
+        for cut in self._cut(len(batch), ENTRY_BYTES + form.stride):
+
+            def done(data: bytes, joint: np.ndarray = batch.joint[cut]) -> None:
+                if self.limits.checked:  # raises where the link has damaged them, so that they are read again
+                    parse_decode(data, form.stride, joint, form.mode, form.k, form.named, self.classes, form.scale)
+                take(data)
+
+            size = (cut.stop - cut.start) * form.stride
+            piece = Piece(Operation.DECODE, dict(form.fields), entries[cut].tobytes(), b"", size, cut.start, take=done)
+            piece.prediction = _tuple(batch.destination[cut][batch.kind[cut] != Kind.NONE])
             pieces.append(piece)
         return pieces
 

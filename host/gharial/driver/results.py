@@ -39,6 +39,28 @@ class LogitScale:
         return np.asarray(scaled - np.asarray(lse, np.float64) * 2.0**-LSE_BITS)
 
 
+@dataclass(frozen=True)
+class DecodeForm:
+    """What the DECODE commands of a search have in common, checked once.
+
+    Attributes:
+        fields: of the descriptor.
+        stride: bytes of a result.
+        most: entries that one command takes.
+        k, mode: what a result lists.
+        named: number of named classes.
+        scale: the way to log-probabilities.
+    """
+
+    fields: dict[str, int]
+    stride: int
+    most: int
+    k: int
+    mode: Mode
+    named: int
+    scale: LogitScale
+
+
 @dataclass(frozen=True, eq=False)
 class DecodeResult:
     """Results of a decode batch of n entries, one row an entry. Rows of entries without a joint are zero.

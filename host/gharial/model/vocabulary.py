@@ -14,6 +14,9 @@ from gharial.errors import BadInput
 
 WORD_MARK = "▁"  # U+2581, SentencePiece's sign for a space
 
+END_OF_SEQUENCE = "<EOS>"
+"""The piece whose token says that a speaker has come to an end, in models that have one."""
+
 _SPACES = re.compile(" +")
 _AGAIN = "export or compile the model again"
 
@@ -28,6 +31,10 @@ class Vocabulary:
 
     Raises:
         BadInput: the bytes are no SentencePiece model, or one of another number of pieces.
+
+    Attributes:
+        names: pieces as SentencePiece has them, with word marks.
+        eos: end-of-sequence token, None if the model has none.
     """
 
     def __init__(self, model: bytes, tokens: int, where: str) -> None:
@@ -41,10 +48,13 @@ class Vocabulary:
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             self._pieces = [_piece(processor, token) for token in range(tokens)]
+            self.names = tuple(str(processor.id_to_piece(token)) for token in range(tokens))
         except (RuntimeError, ValueError, IndexError) as error:
             raise BadInput(
                 "the SentencePiece model cannot be used", where, error, "one that SentencePiece loads", _AGAIN
             ) from error
+
+        self.eos = self.names.index(END_OF_SEQUENCE) if END_OF_SEQUENCE in self.names else None
 
     def __len__(self) -> int:
         return len(self._pieces)

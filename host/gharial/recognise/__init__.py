@@ -8,8 +8,9 @@
 - `Transcript`, `Token`, `Word`: what comes out; `gharial.recognise.subtitles` writes it for other programs.
 """
 
+from gharial.recognise.decoders import DECODERS
 from gharial.recognise.encoder import Encoder
-from gharial.recognise.recogniser import DECODERS, Recogniser, load
+from gharial.recognise.recogniser import Recogniser, load
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Token, Transcript, Word
 

@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gharial.decoding import DecoderOptions, Keywords, read_keywords
 from gharial.devices.base import Device
 from gharial.devices.open import DEFAULT, device_config, open_device
 from gharial.driver import Driver
-from gharial.errors import BadInput, GharialError
+from gharial.errors import GharialError
+from gharial.isa.commands import Mode
 from gharial.model import front_end, open_model, prefixes, vocabulary
 from gharial.program import Program
-from gharial.recognise.engine import Engine
+from gharial.recognise.decoders import NgramChoice, check_decoder, make_engine
 from gharial.recognise.files import Audio, transcribe_all
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Transcript
-
-DECODERS = ("greedy",)
 
 _MICROSECOND = 6  # digits of a time: 3 * 0.06 is to read 0.18
 
@@ -34,12 +34,18 @@ class Recogniser:
     Args:
         program: the model.
         device: name of the device (`gharial devices` lists them).
-        decoder: how the best text is looked for: "greedy".
+        decoder: how the best text is looked for: "greedy" (by the device alone) or "beam" (docs/decoding.md).
+        options: settings of the beam search; None for the usual ones.
+        ngram: file of an n-gram over the model's pieces, for the beam search; None for the one that lies beside the
+            program, if there is one; True for that in any case; False for none.
+        mode: what the beam search has the device list.
         head_offset_s: taken from the start of every token's time.
         tail_offset_s: taken from its end.
+        note: called with a sentence about an n-gram that has no mark or no scale.
 
     Raises:
-        BadInput: the device or decoder is not known, or the program cannot be used on it.
+        BadInput: the device or decoder is not known, the program cannot be used on it, or settings or n-gram do not fit
+            the decoder, the model or the device.
         DeviceError: the device failed.
     """
 
@@ -49,10 +55,14 @@ class Recogniser:
         device: str = DEFAULT,
         *,
         decoder: str = "greedy",
+        options: DecoderOptions | None = None,
+        ngram: NgramChoice = None,
+        mode: Mode = Mode.TOP_K,
         head_offset_s: float = 0.0,
         tail_offset_s: float = 0.0,
+        note: Callable[[str], object] | None = None,
     ) -> None:
-        _check_decoder(decoder)
+        check_decoder(decoder, options, ngram)
         self.program = program
         self.decoder = decoder
         self.front_end = front_end(program)
@@ -64,7 +74,11 @@ class Recogniser:
         self._offsets = head_offset_s, tail_offset_s
         self._device = open_device(device, program.config, program.manifest)
         self._driver = Driver(self._device, program)  # closes the device where it fails
-        self.engine = Engine(self._driver, program.manifest["decoding"]["max_symbols"])
+        try:
+            self.engine = make_engine(self._driver, self.vocabulary, decoder, options, ngram, mode, note)
+        except BaseException:
+            self._driver.close()
+            raise
 
     @property
     def device(self) -> Device:
@@ -98,6 +112,20 @@ class Recogniser:
             GharialError: the device has no place left.
         """
         return Stream(self, prefix)
+
+    def keywords(self, boosts: Mapping[str, float] | str | os.PathLike[str]) -> Keywords:
+        """Keywords to be boosted in streams, checked against the model's vocabulary.
+
+        Args:
+            boosts: score in nats for each character of a keyword, by keyword; or a JSON file
+                `{"keywords": {keyword: score}}`. A space stands for the word mark; case counts.
+
+        Raises:
+            BadInput: the file cannot be used, a keyword cannot be spelled, or a score is no finite number.
+        """
+        if isinstance(boosts, Mapping):
+            return Keywords(boosts, self.vocabulary.names)
+        return Keywords(read_keywords(boosts), self.vocabulary.names, os.fspath(boosts))
 
     def run(self) -> None:
         """Work through everything that the streams have been fed, all of them together.
@@ -167,6 +195,9 @@ def load(
     device: str = DEFAULT,
     *,
     decoder: str = "greedy",
+    options: DecoderOptions | None = None,
+    ngram: NgramChoice = None,
+    mode: Mode = Mode.TOP_K,
     calibrate: str | os.PathLike[str] | None = None,
     head_offset_s: float = 0.0,
     tail_offset_s: float = 0.0,
@@ -178,24 +209,28 @@ def load(
     Args:
         model: a hardware checkpoint (compiled on the fly, and cached) or a program; None for the shipped demo model.
         device: name of the device.
-        decoder: "greedy".
+        decoder, options, ngram, mode: as in `Recogniser`.
         calibrate: folder of recordings to calibrate a checkpoint with; None for the shipped ones.
         head_offset_s, tail_offset_s: taken from the start and the end of every token's time.
         progress: called with the number of calibration recordings done and of all, where a checkpoint is compiled.
-        note: called with a sentence about a cache of compiled programs that could not be used.
+        note: called with a sentence about a cache of compiled programs that could not be used, or an n-gram that has no
+            mark or no scale.
 
     Raises:
-        BadInput: the model or the device cannot be used, or the one does not fit the other.
+        BadInput: the model, the device or the settings cannot be used, or do not fit each other.
         DeviceError: the device failed.
     """
-    _check_decoder(decoder)  # before a model may have to be compiled
+    check_decoder(decoder, options, ngram)  # before a model may have to be compiled
     folder = None if calibrate is None else Path(calibrate)
     program = open_model(model, device_config(device), calibration=folder, progress=progress, note=note)
-    return Recogniser(program, device, decoder=decoder, head_offset_s=head_offset_s, tail_offset_s=tail_offset_s)
-
-
-def _check_decoder(decoder: str) -> None:
-    if decoder not in DECODERS:
-        planned = decoder == "beam"
-        what = "this decoder is not part of this version yet" if planned else "unknown decoder"
-        raise BadInput(what, found=decoder, expected=", ".join(DECODERS))
+    return Recogniser(
+        program,
+        device,
+        decoder=decoder,
+        options=options,
+        ngram=ngram,
+        mode=mode,
+        head_offset_s=head_offset_s,
+        tail_offset_s=tail_offset_s,
+        note=note,
+    )

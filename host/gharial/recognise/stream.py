@@ -14,7 +14,7 @@ from gharial.audio import PcmDecoder
 from gharial.errors import BadInput
 from gharial.features import FeatureStream, quantise_features
 from gharial.model import Detokeniser
-from gharial.recognise.engine import Session
+from gharial.recognise.session import Emitted, Session
 from gharial.recognise.transcript import Token, Transcript, joined
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Stream:
         self._seconds = 0.0
         self._tokens: list[Token] = []
         self._taken = 0
-        self._ended = False
+        self._ended = self._complete = False
         self._session: Session = self._engine.open(tokens)
         self._release = weakref.finalize(self, self._engine.drop, self._session)
         # At exit the device goes as a whole.
@@ -196,7 +196,12 @@ class Stream:
         """Make tokens of what has arrived."""
         if self._session.error is not None:
             raise self._session.error
-        new, self._session.emitted = self._session.emitted, []
+        new: list[Emitted] = []
+        while self._session.results:
+            new += self._session.results.popleft().finals
+        if self.done and not self._complete and not self._session.closed:
+            self._complete = True
+            new += self._session.alternatives()[0].tokens
         for emitted in new:
             text = self._detokeniser.push(emitted.token)
             start, end = self._recogniser.times(emitted.step)
