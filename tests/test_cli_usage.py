@@ -90,7 +90,8 @@ def test_devices(cli: Run) -> None:
     assert all(list(entry) == ["name", "kind", "config", "interface_version", "state"] for entry in found)
     names = {entry["name"] for entry in found}
     assert {"emulator", "reference", *(f"emulator:{name}" for name in configs())} <= names
-    assert {entry["state"] for entry in found if entry["kind"] != "verilator"} == {"ready"}
+    assert {entry["state"] for entry in found if entry["kind"] in ("emulator", "reference")} == {"ready"}
+    assert {entry["kind"] for entry in found} == {"emulator", "reference", "verilator", "litex", "xdma", "pynq"}
     rtl = {entry["name"]: entry["config"] for entry in found if entry["kind"] == "verilator"}
     assert rtl == {"verilator": "ecp5-85f"} | {f"verilator:{name}": name for name in configs()}
     lines = cli("devices").out.splitlines()
@@ -116,8 +117,15 @@ def test_the_simulated_rtl_needs_its_tools(monkeypatch: pytest.MonkeyPatch, cli:
     ("device", "parts"),
     [
         ("verilator:u51", ["unknown hardware configuration", "u51", "ecp5-85f"]),
-        ("litex:uart:/dev/ttyUSB0", ["not part of this version yet"]),
-        ("xdma:0", ["not part of this version yet"]),
+        ("litex", ["does not say where the board is", "litex:uart:PORT@BAUD", "litex:eth:HOST"]),
+        ("litex:uart:", ["does not say where the board is"]),
+        ("litex:uart:/dev/ttyUSB0@fast", ["found fast", "PORT@BAUD"]),
+        ("litex:uart:@9600", ["baud"]),
+        ("litex:eth:board:0", ["found 0", "HOST:PORT"]),
+        ("litex:eth:no-such-board.invalid", ["cannot be resolved"]),
+        ("xdma", ["number must follow", "xdma:0"]),
+        ("xdma:x", ["found x"]),
+        ("pynq:-1", ["found -1", "pynq:0"]),
         ("toaster", ["unknown device", "toaster", "gharial devices"]),
         ("emulator:", ["configuration must follow"]),
         ("emulator:u51", ["unknown hardware configuration", "u51", "u50"]),

@@ -15,8 +15,10 @@ examples:
   gharial devices
   gharial devices --json
   gharial transcribe --device emulator:u50 talk.wav
+  gharial transcribe --device litex:uart:/dev/ttyUSB0 talk.wav
 
-A device without :CONFIG takes the hardware configuration that the program was compiled for.
+A device without :CONFIG takes the hardware configuration that the program was compiled for; a board has its own, and
+says so when it is opened. Boards that this machine has are listed without anything being sent to them.
 """
 
 
@@ -31,6 +33,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list."""
+    from gharial.devices import boards
     from gharial.devices.open import DEFAULT, list_devices
 
     found = list_devices()
@@ -40,6 +43,6 @@ def run(args: argparse.Namespace) -> int:
     width = max(len(device.name) for device in found)
     for device in found:
         mark = " (default)" if device.name == DEFAULT else ""
-        config = device.config or "the program's"
+        config = device.config or ("its own" if device.kind in boards.KINDS else "the program's")
         terminal.emit(f"{device.name:<{width}}  {config:<13}  {device.interface_version}  {device.state}{mark}")
     return 0

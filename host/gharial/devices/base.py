@@ -19,11 +19,21 @@ class Device(ABC):
 
     A register is named by its byte offset (gharial.isa._registers). Addresses are byte addresses of the device memory.
     Implementations raise DeviceError where the link or the device fails, and never block without a limit.
+
+    Attributes:
+        name: name to open it by.
+        kind: what it is.
+        config: its hardware configuration.
+        frugal: whether each read costs a round trip that dwarfs the bytes: then the driver reads completions and
+            results without asking registers about them first (docs/links.md).
+        interrupts: whether `wait` waits for the device's interrupt.
     """
 
     name: str
     kind: str
     config: Config
+    frugal: bool = False
+    interrupts: bool = False
 
     @abstractmethod
     def read_register(self, offset: int) -> int:

@@ -6,8 +6,13 @@
 | `emulator`, `emulator:CONFIG` | the machine on the CPU, bit-exact and fast |
 | `reference`, `reference:CONFIG` | the integer reference model, from a source checkout |
 | `verilator`, `verilator:CONFIG` | the RTL in simulation, from a source checkout with the tools that `make sim` gets |
+| `litex:uart:PORT`, `litex:uart:PORT@BAUD` | a board at a serial port |
+| `litex:eth:HOST`, `litex:eth:HOST:PORT` | a board on the network |
+| `xdma:N` | PCIe card N |
+| `pynq:N` | the overlay of a Zynq at /dev/uioN |
 
-Without CONFIG a device takes the configuration that the program was compiled for; the RTL is that of ecp5-85f.
+Without CONFIG a device takes the configuration that the program was compiled for; the RTL is that of ecp5-85f. Boards
+say themselves which they have.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gharial.devices import checkout
+from gharial.devices import boards, checkout
 from gharial.devices.base import Device
 from gharial.errors import BadInput
 from gharial.isa import configs as named
@@ -25,8 +30,7 @@ from gharial.isa.configs import Config
 from gharial.isa.header import INTERFACE_TEXT
 
 DEFAULT = "emulator"
-KINDS = ("emulator", "reference", "verilator")
-PLANNED = ("litex", "xdma", "pynq")
+KINDS = ("emulator", "reference", "verilator", *boards.KINDS)
 RTL = "ecp5-85f"
 """Configuration of the device `verilator` where its name has none."""
 
@@ -45,9 +49,10 @@ class DeviceInfo:
     Attributes:
         name: name to open it by.
         kind: what it is.
-        config: its hardware configuration; None where it takes the program's.
-        interface_version: version of the command interface it speaks.
-        state: "ready", or why it cannot be used.
+        config: its hardware configuration; None where it takes the program's, or where it is a board, which is not
+            asked before it is opened.
+        interface_version: version of the command interface that it must speak.
+        state: "ready", "found" for a board that is there, or why it cannot be used.
     """
 
     name: str
@@ -62,14 +67,15 @@ class DeviceInfo:
 
 
 def device_config(name: str) -> Config | None:
-    """The configuration that a device's name asks for, None where it takes the program's.
+    """The configuration that a device's name asks for, None where it takes the program's. A board is asked.
 
     Raises:
         BadInput: there is no such device or configuration, or it needs a source checkout.
+        DeviceError: a board that cannot be asked.
     """
     kind, _, config = name.partition(":")
-    if kind in PLANNED:
-        raise BadInput("this device is not part of this version yet", f"device {name}", expected=_names())
+    if kind in boards.KINDS:
+        return boards.board_config(name)
     if kind not in KINDS:
         raise BadInput("unknown device", found=name, expected=_names(), remedy="list them with: gharial devices")
     if kind in _OUTSIDE and not checkout.has(_OUTSIDE[kind][1]):
@@ -100,6 +106,9 @@ def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Devic
         BadInput: there is no such device, it has another configuration, or it needs a source checkout.
         DeviceError: the device could not be opened.
     """
+    kind = name.partition(":")[0]
+    if kind in boards.KINDS:
+        return boards.open_board(name, config)  # whose configuration the driver looks at
     wanted = device_config(name)
     if wanted is not None and wanted.config_id != config.config_id:
         raise BadInput(
@@ -109,7 +118,6 @@ def open_device(name: str, config: Config, manifest: Mapping[str, Any]) -> Devic
             wanted.name,
             f"compile it for this device: gharial compile CKPT -o PROGRAM --config {wanted.name}",
         )
-    kind = name.partition(":")[0]
     if kind == "reference":
         device: Device = checkout.module("sim.reference").ReferenceDevice(config, manifest)
         return device
@@ -134,11 +142,12 @@ def list_devices() -> list[DeviceInfo]:
         DeviceInfo(kind if config is None else f"{kind}:{config}", kind, config or default, INTERFACE_TEXT, state)
         for kind, default, configs, state in kinds
         for config in (None, *configs)
-    ]
+    ] + [DeviceInfo(name, name.partition(":")[0], None, INTERFACE_TEXT, state) for name, state in boards.found()]
 
 
 def _names() -> str:
-    return f"emulator, reference, verilator, each with or without :CONFIG ({', '.join(named.configs())})"
+    simulated = f"emulator, reference, verilator, each with or without :CONFIG ({', '.join(named.configs())})"
+    return f"{simulated}; {', '.join(boards.FORMS)}"
 
 
 def _emulator_state() -> str:

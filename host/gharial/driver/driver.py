@@ -38,11 +38,10 @@ class Driver(Session):
         program: what to run; verified when it was read or compiled.
         encoder_slots, prediction_slots: use at most so many; None uses all that the device has.
         timeout: seconds that any wait may take where the call names no other limit.
-        checked: entries and features carry CRCs, what is loaded in place is checked there, and saved state is read
-            back; None does so on kinds of devices whose
-            link may corrupt data.
+        checked: entries and features carry CRCs, what is loaded in place is checked there, results and saved state are
+            read twice; None does so on kinds of devices whose link may corrupt data.
         watchdog: device clocks a command may take; 0 for no limit.
-        interrupts: completions raise the device's interrupt.
+        interrupts: completions raise the device's interrupt; None where the device waits for it.
         ring_log2: entries of each ring, log2; None chooses by the size of the device memory.
         progress: told (bytes done, bytes in all) while the program is loaded.
 
@@ -63,11 +62,12 @@ class Driver(Session):
         timeout: float = 10.0,
         checked: bool | None = None,
         watchdog: int = WATCHDOG,
-        interrupts: bool = False,
+        interrupts: bool | None = None,
         ring_log2: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         checked = device.kind in UNRELIABLE if checked is None else checked
+        interrupts = device.interrupts if interrupts is None else interrupts
         super().__init__(device, program, timeout, checked, watchdog, interrupts, ring_log2, progress)
         try:
             limits = {"encoder": encoder_slots, "prediction": prediction_slots}

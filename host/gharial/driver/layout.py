@@ -16,6 +16,7 @@ STAGING_MOST = 64 << 20
 ENTRY_BYTES = DECODE_ENTRY.bytes  # all kinds of entries are of one size
 MAX_RING_LOG2 = 16
 _SMALL_WINDOW = 32 << 10
+_NEAR_MOST = 256  # bytes of a result that is worth reading along with its completion
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class MemoryPlan:
         commands, completions: the rings.
         staging: entry lists, features, results and program chunks of the commands in flight.
         weights, embedding, state: where the configuration keeps these in device memory, else None.
+        near: room for the results of one command right behind the completions, so that one read gets both; None where
+            reads cost little, or results are large.
         ring_log2: entries of each ring, log2.
         memory_bytes: bytes that the device has.
     """
@@ -52,11 +55,12 @@ class MemoryPlan:
     state: Region | None
     ring_log2: int
     memory_bytes: int
+    near: Region | None = None
 
     @property
     def regions(self) -> list[Region]:
         """All regions there are, by address."""
-        found = [self.commands, self.completions, self.staging, self.weights, self.embedding, self.state]
+        found = [self.commands, self.completions, self.near, self.staging, self.weights, self.embedding, self.state]
         return sorted((region for region in found if region is not None), key=lambda region: region.address)
 
     def __str__(self) -> str:
@@ -92,13 +96,14 @@ def state_bytes(program: Program) -> int:
     )
 
 
-def plan_memory(program: Program, memory_bytes: int, ring_log2: int | None = None) -> MemoryPlan:
+def plan_memory(program: Program, memory_bytes: int, ring_log2: int | None = None, frugal: bool = False) -> MemoryPlan:
     """Lay the device memory out.
 
     Args:
         program: the program that will run.
         memory_bytes: bytes that the device has.
         ring_log2: entries of each ring, log2 (0..16); None chooses by the memory's size.
+        frugal: as of the device.
 
     Raises:
         BadInput: it does not fit; the message says what needs how much.
@@ -119,7 +124,10 @@ def plan_memory(program: Program, memory_bytes: int, ring_log2: int | None = Non
 
     commands = place("commands", DESCRIPTOR.bytes << ring_log2)
     completions = place("completions", COMPLETION.bytes << ring_log2)
-    weights = embedding = state = None
+    weights = embedding = state = near = None
+    result = greedy_result_bytes(program.manifest["decoding"]["max_symbols"])
+    if frugal and result <= _NEAR_MOST:
+        near = place("near", result)
     if program.config.in_memory:
         weights = place("weights", len(program.section("weights")), BURST)
         embedding = place("embedding", len(program.section("embedding")), BURST)
@@ -138,7 +146,7 @@ def plan_memory(program: Program, memory_bytes: int, ring_log2: int | None = Non
         )
     room = (memory_bytes - at) // ALIGN * ALIGN
     staging = Region("staging", at, min(room, max(STAGING_MOST, aligned(least))))
-    return MemoryPlan(commands, completions, staging, weights, embedding, state, ring_log2, memory_bytes)
+    return MemoryPlan(commands, completions, staging, weights, embedding, state, ring_log2, memory_bytes, near)
 
 
 def staging_bytes(content: int) -> int:

@@ -84,7 +84,7 @@ class Session:
             self._registers.quiesce()
             self._registers.check_identity(program.config)
             check_limits(program)
-            self.plan = plan_memory(program, self._registers.memory_bytes, ring_log2)
+            self.plan = plan_memory(program, self._registers.memory_bytes, ring_log2, device.frugal)
             self._rings = Rings(device, self._registers, self.plan, watchdog, interrupts, checked)
             self._rings.set_up()
             self._load()
