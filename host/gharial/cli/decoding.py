@@ -12,12 +12,13 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gharial.errors import BadInput
 
 if TYPE_CHECKING:
     from gharial.decoding import DecoderOptions
+    from gharial.recognise import Recogniser
 
 DECODERS = ("greedy", "beam")
 EOS_MODES = ("classic", "stream", "terminal")
@@ -63,7 +64,7 @@ class Decoding:
 
     decoder: str
     options: DecoderOptions | None
-    ngram: str | bool | None
+    ngram: str | Literal[False] | None
     prefix: str | None = None
     keywords: Mapping[str, float] | None = None
     keyword_file: str | None = None
@@ -77,6 +78,24 @@ class Decoding:
         """Have errors about a setting, the n-gram or the keywords name the option that brought them."""
         with _named(_FIELDS | {"eos_mode": "eos_mode"}, {"ngram": self.ngram, "keywords": self.keyword_file}):
             yield
+
+    def check(self, recogniser: Recogniser) -> None:
+        """Hold what is asked against the open model.
+
+        Raises:
+            BadInput: the model cannot do it.
+        """
+        from gharial.model import ngram_of
+
+        scale = self.options and self.options.ngram_scale
+        if scale is not None and self.ngram is None and ngram_of(recogniser.program) is None:
+            raise BadInput(
+                "there is no n-gram to weigh",
+                "--ngram-scale",
+                "none beside the program",
+                "an n-gram",
+                "add --ngram F, or leave the scale out",
+            )
 
 
 def add_decoding(
@@ -155,7 +174,7 @@ def decoding(args: argparse.Namespace) -> Decoding:
         remedy = "give a larger --beam-width, or fewer" if beam else "add --decoder beam"
         expected = f"1 to the beam's width, {most}" if beam else "1 of a greedy decoder"
         raise BadInput("so many readings there are not", "--alternatives", alternatives, expected, remedy)
-    ngram: str | bool | None = False if args.ngram == NO_NGRAM else args.ngram
+    ngram: str | Literal[False] | None = False if args.ngram == NO_NGRAM else args.ngram
     keywords = None
     with _named({}, {"ngram": ngram, "keywords": args.keywords}):
         if isinstance(ngram, str):

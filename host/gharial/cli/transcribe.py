@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gharial.cli import terminal
+from gharial.cli.decoding import add_decoding, decoding
 from gharial.errors import BadInput, GharialError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ examples:
   gharial transcribe --json *.flac > transcripts.jsonl
   gharial transcribe --model model.hw.pt --device emulator:u50 talk.wav
   gharial transcribe --format srt talk.wav > talk.srt
+  gharial transcribe --decoder beam --beam-width 8 --ngram words.ngram talk.wav
   gharial transcribe --model model.hw.pt --prefix '<pnc><lang_en>' talk.wav
   arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -
 
@@ -34,7 +36,7 @@ A prefix is one that the model was trained with (gharial inspect lists them); --
 """
 
 _FORMATS = ("text", "json", "srt", "vtt", "ctm")
-_DECODERS = ("greedy", "beam")
+_NOT_YET = ("keywords", "eos_mode", "silence", "state_resets", "alternatives")
 
 
 def add(commands: Any) -> None:
@@ -42,26 +44,25 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         NAME,
         help="transcribe recordings or standard input",
+        usage="%(prog)s [OPTION]... FILE...",
         description="Transcribe recordings, or raw audio from standard input.",
         epilog=_EPILOG,
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="audio file; '-' for standard input")
     parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
     parser.add_argument("--device", metavar="D", default="emulator", help="device (emulator); see gharial devices")
-    parser.add_argument("--decoder", choices=_DECODERS, default="greedy", help="how the text is looked for (greedy)")
-    parser.add_argument(
-        "--prefix", metavar="P", help="what the model is told before the audio; default: its own default prefix"
-    )
     parser.add_argument("--format", choices=_FORMATS, help="what to print (text)")
     parser.add_argument("--json", action="store_true", help="the same as --format json: one object a file, on a line")
     parser.add_argument("--stream", action="store_true", help="print text as soon as it is known, file by file")
     parser.add_argument("--streams", metavar="N", type=int, help="most files at a time (16)")
+    add_decoding(parser, without=_NOT_YET)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Transcribe."""
     form = _format(args)
+    how = decoding(args)
     if args.files.count("-") > 1:
         raise BadInput("standard input can be read once", "-", f"{args.files.count('-')} times", "once", "name files")
     if "-" in args.files and sys.stdin is None:
@@ -80,10 +81,20 @@ def run(args: argparse.Namespace) -> int:
 
     progress = terminal.Progress("compiling the model, recordings measured")
     try:
-        recogniser = load(args.model, args.device, decoder=args.decoder, progress=progress, note=terminal.note)
+        with how.named():
+            recogniser = load(
+                args.model,
+                args.device,
+                decoder=how.decoder,
+                options=how.options,
+                ngram=how.ngram,
+                progress=progress,
+                note=terminal.note,
+            )
     finally:
         progress.close()
     with recogniser:
+        how.check(recogniser)
         recogniser.prefixes.tokens(args.prefix)  # before any recording is opened
         printer = _Printer(form, args.stream, named=len(args.files) > 1)
         audio = [_audio(recogniser, file) for file in args.files]
