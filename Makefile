@@ -71,6 +71,6 @@ bitstream: setup-bitstream
 
 clean:
 	rm -rf build dist host/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f host/gharial/isa/_registers.py host/gharial/isa/_configs.yaml host/gharial/devices/emulator/_engine*.so \
+	rm -f host/gharial/isa/_registers.py host/gharial/isa/_configs.yaml host/gharial/isa/_boards.yaml host/gharial/devices/emulator/_engine*.so \
 		host/gharial/features/_transform*.so host/gharial/decoding/_search*.so
 	find host scripts sim tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,11 +22,12 @@ EXTENSIONS = (
     ("gharial.decoding._search", GHARIAL / "decoding" / "core", ["-ffp-contract=off"]),
 )
 REGISTERS = ROOT / "rtl" / "csr" / "gharial.rdl"
-CONFIGS = ROOT / "rtl" / "configs.yaml"
+# Copied into the package, each under its name with an underscore before it.
+TABLES = (ROOT / "rtl" / "configs.yaml", ROOT / "rtl" / "boards.yaml")
 
 
 class Generate(Command):
-    """Bring what the hardware sources say into the package: register map and named configurations.
+    """Bring what the hardware sources say into the package: register map, named configurations and boards.
 
     A step of its own, first of the build, in place: so that wheels, source installs and editable installs all have the
     files, and a failure stops each of them.
@@ -46,11 +47,12 @@ class Generate(Command):
         """Write the generated files where they differ from what is there."""
         generator = [sys.executable, str(ROOT / "scripts" / "gen_registers.py")]
         subprocess.run([*generator, str(REGISTERS), "--output", str(ISA / "_registers.py")], check=True)
-        shutil.copyfile(CONFIGS, ISA / "_configs.yaml")
+        for table in TABLES:
+            shutil.copyfile(table, ISA / f"_{table.name}")
 
     def get_source_files(self) -> list[str]:
         """Inputs, for the source distribution."""
-        return [str(path.relative_to(ROOT)) for path in (REGISTERS, CONFIGS)]
+        return [str(path.relative_to(ROOT)) for path in (REGISTERS, *TABLES)]
 
     def get_outputs(self) -> list[str]:
         """Nothing under the build folder: build_py takes the files along."""

@@ -58,6 +58,7 @@ BUILD_INPUTS = [
     ROOT / "scripts" / "gen_registers.py",
     ROOT / "rtl" / "csr" / "gharial.rdl",
     ROOT / "rtl" / "configs.yaml",
+    ROOT / "rtl" / "boards.yaml",
 ]
 
 
@@ -159,7 +160,7 @@ def write_stamp(state):
 
 def products_exist():
     """Whether all that the build writes into the source tree is there (`make clean` removes it)."""
-    needed = [ISA / "_registers.py", ISA / "_configs.yaml"]
+    needed = [ISA / "_registers.py", ISA / "_configs.yaml", ISA / "_boards.yaml"]
     suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     needed += [
         module.with_name(module.name + suffix) for module, sources in EXTENSIONS.items() if any(sources.glob("*.c"))

@@ -35,10 +35,12 @@ class Bus:
     Attributes:
         errors: accesses that nobody answered.
         log: (address, value) of every write.
+        identifier: of the image, a character a word from 0x800 on.
     """
 
-    def __init__(self, device: Device, places: BusMap | None = None) -> None:
+    def __init__(self, device: Device, places: BusMap | None = None, identifier: str = "") -> None:
         self.device = device
+        self.identifier = identifier.encode()
         self.places = places or BusMap()
         self.errors = 0
         self.log: list[tuple[int, int]] = []
@@ -56,6 +58,9 @@ class Bus:
             return int.from_bytes(self.device.read_memory(offset, 4), "little")
         if name == "registers":
             return self.device.read_register(offset) if offset in _SIZES else 0
+        if 0x800 <= address < 0x1000:
+            at = (address - 0x800) // 4
+            return self.identifier[at] if at < len(self.identifier) else 0
         self.errors += 1
         return NOBODY
 

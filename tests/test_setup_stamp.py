@@ -44,7 +44,7 @@ class Installer:
             suffix = self.module.sysconfig.get_config_var("EXT_SUFFIX")
             extensions = ("devices/emulator/_engine", "features/_transform", "decoding/_search")
             built = [f"../{name}{suffix}" for name in extensions]
-            for name in ("_registers.py", "_configs.yaml", *built):
+            for name in ("_registers.py", "_configs.yaml", "_boards.yaml", *built):
                 (self.module.ISA / name).touch()
 
     def __call__(self, target: str) -> list[str]:
@@ -123,7 +123,7 @@ def test_new_pins_hold_for_every_target(installer: Installer, tmp_path: Path) ->
     assert installer("test") == ["packages"]
 
 
-@pytest.mark.parametrize("name", ["_registers.py", "_configs.yaml"])
+@pytest.mark.parametrize("name", ["_registers.py", "_configs.yaml", "_boards.yaml"])
 def test_a_removed_product_is_built_again(installer: Installer, name: str) -> None:
     installer("run")
     (installer.module.ISA / name).unlink()
