@@ -30,7 +30,7 @@ from gharial.isa.commands import Kind, Mode
 from gharial.isa.faults import Fault
 from gharial.model import compile_model
 from gharial.program import Program
-from gharial.recognise import Recogniser
+from gharial.recognise import Recogniser, StreamOptions
 from gharial.trace import first_difference, read_trace, trace_recording, write_trace
 
 FREE = ("", "<pnc>", "<nopnc>", *VALID)
@@ -58,7 +58,7 @@ def recogniser(program: Program) -> Iterator[Recogniser]:
 
 
 def heard(recogniser: Recogniser, values: np.ndarray, prefix: str | None) -> list[tuple[int, int, float]]:
-    with recogniser.stream(prefix) as stream:
+    with recogniser.stream(StreamOptions(prefix)) as stream:
         stream.push(values)
         return facts(stream.finish().tokens)
 
@@ -118,7 +118,8 @@ def test_streams_side_by_side_are_those_alone(program: Program, seed: int) -> No
             if waiting and len(live) < 16 and random.random() < 0.4:
                 number = waiting.pop()
                 prefix, file = jobs[number]
-                live[number] = recogniser.stream(prefix), cuts(samples(FILES[file])[:24000], random, 6000)
+                stream = recogniser.stream(StreamOptions(prefix))
+                live[number] = stream, cuts(samples(FILES[file])[:24000], random, 6000)
             if not live:
                 continue
             number = int(random.choice(list(live)))
@@ -175,13 +176,14 @@ def test_a_first_step_waits_for_its_priming(recogniser: Recogniser, monkeypatch:
 
 def test_a_primed_stream_whose_slot_is_lost_says_so(recogniser: Recogniser, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has sent no step yet: what it has on the device is the prefix alone."""
-    idle, other = recogniser.stream("<pnc>"), recogniser.stream("")
+    idle, other = recogniser.stream(StreamOptions("<pnc>")), recogniser.stream(StreamOptions(""))
     recogniser.run()
+    primed = idle._segments._live[0].session.prediction  # type: ignore[attr-defined]
     recover = recogniser.driver.recover
 
     def recovered() -> Recovery:
         found = recover()
-        return replace(found, lost_prediction=(*found.lost_prediction, idle._session.prediction))
+        return replace(found, lost_prediction=(*found.lost_prediction, primed))
 
     monkeypatch.setattr(recogniser.driver, "recover", recovered)
     assert isinstance(recogniser.device, EmulatorDevice)
@@ -225,7 +227,7 @@ def test_on_every_device(program: Program, tmp_path: Path, device: str) -> None:
     with Recogniser(program) as recogniser:
         wanted = [heard(recogniser, values, prefix) for prefix in told]
     with Recogniser(other, device) as recogniser:
-        streams = [recogniser.stream(prefix) for prefix in told]
+        streams = [recogniser.stream(StreamOptions(prefix)) for prefix in told]
         for stream in streams:
             stream.feed(values)
             stream.end()
@@ -234,16 +236,16 @@ def test_on_every_device(program: Program, tmp_path: Path, device: str) -> None:
 
 
 def test_many_recordings_have_one_prefix(recogniser: Recogniser) -> None:
-    outcomes = list(recogniser.transcribe_many([PIECE] * 5, streams=2, prefix="<pnc>"))
+    outcomes = list(recogniser.transcribe_many([PIECE] * 5, streams=2, options=StreamOptions("<pnc>")))
     assert [facts(outcome.tokens) for outcome in outcomes] == [heard(recogniser, PIECE, "<pnc>")] * 5
-    assert facts(recogniser.transcribe(PIECE, "<nopnc>").tokens) == heard(recogniser, PIECE, "<nopnc>")
+    assert facts(recogniser.transcribe(PIECE, StreamOptions("<nopnc>")).tokens) == heard(recogniser, PIECE, "<nopnc>")
 
 
 @pytest.mark.parametrize("how", ["read", "write", "watchdog"])
 def test_a_priming_that_fails_hits_its_stream_alone(recogniser: Recogniser, how: str) -> None:
-    other = recogniser.stream("<pnc>")
+    other = recogniser.stream(StreamOptions("<pnc>"))
     other.push(PIECE[:4000])
-    hit = recogniser.stream("<nopnc>")
+    hit = recogniser.stream(StreamOptions("<nopnc>"))
     hit.feed(PIECE)
     assert isinstance(recogniser.device, EmulatorDevice)
     if how == "watchdog":
@@ -263,7 +265,7 @@ def test_streams_that_are_closed_early_leave_nothing(recogniser: Recogniser) -> 
     wanted = heard(recogniser, PIECE, "<pnc>")
     for run in (False, True):
         for _ in range(3):
-            gone = [recogniser.stream("<nopnc><lang_en>") for _ in range(15)]
+            gone = [recogniser.stream(StreamOptions("<nopnc><lang_en>")) for _ in range(15)]
             gone[0].feed(PIECE)
             if run:
                 recogniser.engine.run(drain=False)
@@ -276,7 +278,7 @@ def test_more_primings_than_a_command_takes(program: Program) -> None:
     with Recogniser(program) as recogniser:
         wanted = heard(recogniser, PIECE, "<pnc>")
         recogniser.engine._most = 3
-        streams = [recogniser.stream("<pnc>") for _ in range(16)]
+        streams = [recogniser.stream(StreamOptions("<pnc>")) for _ in range(16)]
         for stream in streams:
             stream.feed(PIECE)
             stream.end()

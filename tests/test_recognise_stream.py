@@ -110,7 +110,7 @@ def test_last_step_may_have_one_vector(recogniser: Recogniser, count: int) -> No
     stream = recogniser.stream()
     stream.push(samples(LONG)[:count])
     tokens = facts(stream.finish().tokens)
-    assert stream._session.taken == -(-vectors // 2)
+    assert stream._step + 1 == -(-vectors // 2)
     with load(device="reference") as reference:
         assert pushed(reference, samples(LONG)[:count]) == tokens
 
@@ -131,7 +131,7 @@ def test_one_sample_is_audio(recogniser: Recogniser) -> None:
     with recogniser.stream() as stream:
         stream.push(np.zeros(1, np.int16))
         assert stream.finish().audio_s == 1 / 16000
-    assert stream._session.taken > 0
+    assert stream._step > 0
 
 
 def test_a_lone_byte_at_the_end_is_dropped(recogniser: Recogniser, expected: dict) -> None:

@@ -7,8 +7,9 @@
         print(recogniser.transcribe("talk.wav").text)
 
 - `load(model, device)`: a `Recogniser`, which transcribes recordings and opens streams (`Stream`) of live audio.
-- `Transcript`, `Token`, `Word`: what it gives.
 - `DecoderOptions`, `EosStrategy`, `Keywords`: settings of the beam search (`load(decoder="beam", options=...)`).
+- `StreamOptions`, `StateResets`, `EosMode`: what a stream or a recording is told.
+- `Transcript`, `TranscriptAlternative`, `Token`, `Word`, `StreamStep`: what comes out.
 - `export_checkpoint(checkpoint, config, output)`: a hardware checkpoint made of what training gives.
 - `compile_model(checkpoint, config)`: a `Program` for one hardware configuration.
 - `Encoder(program)`: LSTMs that are no recognisers, vectors in and outputs out.
@@ -26,7 +27,20 @@ if TYPE_CHECKING:
     from gharial.export import export_checkpoint
     from gharial.model import compile_model
     from gharial.program import Program
-    from gharial.recognise import Encoder, Recogniser, Stream, Token, Transcript, Word, load
+    from gharial.recognise import (
+        Encoder,
+        EosMode,
+        Recogniser,
+        StateResets,
+        Stream,
+        StreamOptions,
+        StreamStep,
+        Token,
+        Transcript,
+        TranscriptAlternative,
+        Word,
+        load,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -35,14 +49,19 @@ __all__ = [
     "DecoderOptions",
     "DeviceError",
     "Encoder",
+    "EosMode",
     "EosStrategy",
     "GharialError",
     "Keywords",
     "Program",
     "Recogniser",
+    "StateResets",
     "Stream",
+    "StreamOptions",
+    "StreamStep",
     "Token",
     "Transcript",
+    "TranscriptAlternative",
     "Word",
     "__version__",
     "compile_model",
@@ -56,7 +75,10 @@ _HOMES = {
     "gharial.export": ("export_checkpoint",),
     "gharial.model": ("compile_model",),
     "gharial.program": ("Program",),
-    "gharial.recognise": ("Encoder", "Recogniser", "Stream", "Token", "Transcript", "Word", "load"),
+    "gharial.recognise": (
+        *("Encoder", "EosMode", "Recogniser", "StateResets", "Stream", "StreamOptions", "StreamStep"),
+        *("Token", "Transcript", "TranscriptAlternative", "Word", "load"),
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
             "s16le mono samples at 16 kHz",
             remedy="arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -",
         )
-    from gharial.recognise import load
+    from gharial.recognise import StreamOptions, load
 
     progress = terminal.Progress("compiling the model, recordings measured")
     try:
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
                 for file, item in zip(args.files, audio, strict=True)
             )
         else:
-            outcomes = recogniser.transcribe_many(audio, args.streams, args.prefix)
+            outcomes = recogniser.transcribe_many(audio, args.streams, StreamOptions(prefix=args.prefix))
         return _report(args.files, outcomes, printer)
 
 
@@ -154,15 +154,18 @@ def _streamed(
 ) -> Transcript | GharialError:
     """Transcribe one recording, printing text as it becomes known."""
     from gharial.audio import open_audio
+    from gharial.recognise import StreamOptions
 
     try:
         source = open_audio(audio, recogniser.front_end.sample_rate) if isinstance(audio, str) else audio
-        with source, recogniser.stream(prefix) as stream:
+        with source, recogniser.stream(StreamOptions(prefix=prefix)) as stream:
             for block in source.blocks():
                 printer.partial(file, stream.push(block), stream)
+                if stream.ended_by:
+                    break
             transcript = stream.finish()
             printer.partial(file, stream.take(), stream)
-        return replace(transcript, notes=tuple(source.notes))
+        return replace(transcript, notes=(*source.notes, *transcript.notes))
     except GharialError as error:
         return error
     finally:

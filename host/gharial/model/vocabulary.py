@@ -98,13 +98,21 @@ class Detokeniser:
             self._after_space = added.endswith(" ")
         return added
 
+    def copy(self) -> Detokeniser:
+        """One that stands where this one stands, for tokens that may come to nothing."""
+        twin = Detokeniser(self._vocabulary)
+        twin._decoder.setstate(self._decoder.getstate())
+        twin._after_space = self._after_space
+        return twin
+
 
 def _piece(processor: sentencepiece.SentencePieceProcessor, token: int) -> str | int:
+    piece = str(processor.id_to_piece(token))
     if processor.is_control(token):
-        return ""
+        # Whether the end of a sequence is shown is its stream's business.
+        return piece if piece == END_OF_SEQUENCE else ""
     if processor.is_unknown(token):
         return str(processor.decode([token]))
-    piece = str(processor.id_to_piece(token))
     if processor.is_byte(token):
         return int(piece[1:-1], 16)  # "<0xE2>"
     return piece.replace(WORD_MARK, " ")

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from gharial.decoding import BeamSearch, DecoderOptions, Keywords, NgramScorer, SearchModel, Token, asked_for
+from gharial.decoding import (
+    BeamSearch,
+    DecoderOptions,
+    Hypothesis,
+    Keywords,
+    NgramScorer,
+    SearchModel,
+    Token,
+    asked_for,
+)
 from gharial.driver import Driver, Recovery
 from gharial.errors import BadInput, BadRequest, GharialError
 from gharial.isa.commands import Mode
@@ -50,8 +59,7 @@ class BeamSession(Session):
         assert self.engine is not None
         if self.number is None:
             return [Alternative(0.0, 0.0, ())]
-        found = self.engine.search.best(self.number, max(1, count))
-        return [Alternative(one.score, one.mean, _emitted(one.tokens)) for one in found]
+        return list(_alternatives(self.engine.search.best(self.number, max(1, count))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +227,10 @@ class BeamEngine(Engine[BeamSession]):
             if outcome.error is not None:
                 self._fail([session], outcome.error)
                 continue
-            (best,) = self.search.best(outcome.stream)
-            session.results.append(StepResult(session.taken, _emitted(outcome.finals), _emitted(best.tokens)))
+            best = self.search.best(outcome.stream, max(1, session.listed))
+            partial = _emitted(best[0].tokens)
+            readings = _alternatives(best) if session.listed else ()
+            session.results.append(StepResult(session.taken, _emitted(outcome.finals), partial, readings))
             session.taken += 1
         if not len(entries):
             self._idle.append(lane)
@@ -308,6 +318,10 @@ def places(encoder_slots: int, prediction_slots: int, options: DecoderOptions) -
         return int(encoder_slots > 0 and prediction_slots >= 2 * width), 1
     sessions = min(encoder_slots, (prediction_slots - within) // width)
     return sessions, min(LANES, (prediction_slots - sessions * width) // within)
+
+
+def _alternatives(best: Sequence[Hypothesis]) -> tuple[Alternative, ...]:
+    return tuple(Alternative(one.score, one.mean, _emitted(one.tokens)) for one in best)
 
 
 def _emitted(tokens: Sequence[Token]) -> tuple[Emitted, ...]:

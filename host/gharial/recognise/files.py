@@ -12,6 +12,7 @@ import numpy as np
 
 from gharial.audio import AudioSource, open_audio
 from gharial.errors import BadInput, GharialError
+from gharial.recognise.options import StreamOptions
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Transcript
 
@@ -31,7 +32,7 @@ _PIECE = 8192
 class _Job:
     """A recording on its way."""
 
-    def __init__(self, recogniser: Recogniser, audio: Audio, prefix: str | None) -> None:
+    def __init__(self, recogniser: Recogniser, audio: Audio, options: StreamOptions) -> None:
         with ExitStack() as stack:
             self._notes: list[str] = []
             if isinstance(audio, np.ndarray):
@@ -45,13 +46,14 @@ class _Job:
                 stack.callback(source.close)
                 self._notes = source.notes
                 self._blocks = iter(source.blocks())
-            self.stream: Stream = stack.enter_context(recogniser.stream(prefix))
+            self.stream: Stream = stack.enter_context(recogniser.stream(options))
             self._stack = stack.pop_all()
         self._ended = False
 
     def read(self) -> bool:
         """Feed the stream where it runs low; whether anything was done."""
-        if self._ended or self.stream.backlog >= _BACKLOG:
+        self.stream.take()  # what each step brought is nobody's here
+        if self._ended or self.stream.ended_by or self.stream.backlog >= _BACKLOG:
             return False
         block = next(self._blocks, None)
         if block is None:
@@ -71,17 +73,17 @@ class _Job:
 
 
 def transcribe_all(
-    recogniser: Recogniser, audio: Iterable[Audio], streams: int | None = None, prefix: str | None = None
+    recogniser: Recogniser, audio: Iterable[Audio], streams: int | None = None, options: StreamOptions | None = None
 ) -> Iterator[Transcript | GharialError]:
     """See `Recogniser.transcribe_many`."""
     if streams is not None and streams < 1:
         raise BadInput("number of streams is out of range", found=streams, expected="1 or more")
-    recogniser.prefixes.tokens(prefix)  # once here, and not as the outcome of every recording
-    return _transcribe(recogniser, iter(audio), streams or STREAMS, prefix)
+    options = recogniser.checked(options)  # once here, and not as the outcome of every recording
+    return _transcribe(recogniser, iter(audio), streams or STREAMS, options)
 
 
 def _transcribe(
-    recogniser: Recogniser, audio: Iterator[Audio], most: int, prefix: str | None
+    recogniser: Recogniser, audio: Iterator[Audio], most: int, options: StreamOptions
 ) -> Iterator[Transcript | GharialError]:
     jobs: dict[int, _Job] = {}
     outcomes: dict[int, Transcript | GharialError] = {}
@@ -89,14 +91,14 @@ def _transcribe(
     more = True
     try:
         while more or jobs or outcomes:
-            while more and len(jobs) < most and (recogniser.free_streams or not jobs):
+            while more and len(jobs) < most and (recogniser.free_streams >= options.places or not jobs):
                 try:
                     item = next(audio)
                 except StopIteration:
                     more = False
                     break
                 try:
-                    jobs[opened] = _Job(recogniser, item, prefix)
+                    jobs[opened] = _Job(recogniser, item, options)
                 except GharialError as error:
                     outcomes[opened] = error
                 opened += 1

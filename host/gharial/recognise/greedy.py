@@ -30,6 +30,11 @@ ON_THE_HOST = "--decoder beam --beam-width 1 is a greedy search on the host"
 """For who wants of a greedy search what the device's own cannot do."""
 
 
+def no_keywords() -> BadInput:
+    """The error for keywords."""
+    return BadInput("the device's greedy search boosts no keywords", "keywords", remedy=ON_THE_HOST)
+
+
 @dataclass(eq=False)
 class GreedySession(Session):
     """See `Session`.
@@ -55,7 +60,11 @@ class GreedySession(Session):
     def alternatives(self, count: int = 1) -> list[Alternative]:
         """There is one, and all its tokens are final."""
         self.check_done()
-        return [Alternative(self.score, self.score / (self.tokens + 1), ())]
+        return [self.reading()]
+
+    def reading(self) -> Alternative:
+        """The one that there is."""
+        return Alternative(self.score, self.score / (self.tokens + 1), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +91,7 @@ class GreedyEngine(Engine[GreedySession]):
 
     def _opened(self, prefix: tuple[int, ...], keywords: Keywords | None) -> GreedySession:
         if keywords is not None:
-            raise BadInput("the device's greedy search boosts no keywords", "keywords", remedy=ON_THE_HOST)
+            raise no_keywords()
         (encoder,) = self._driver.allocate("encoder")
         try:
             (prediction,) = self._driver.allocate("prediction")
@@ -192,4 +201,5 @@ def _hear(session: GreedySession, step: int, result: GreedyResult) -> None:
             Emitted(token, step, min(1.0, math.exp(logarithm)))
             for token, logarithm in zip(result.tokens.tolist(), logarithms, strict=True)
         )
-    session.results.append(StepResult(step, finals))
+    readings = (session.reading(),) if session.listed else ()
+    session.results.append(StepResult(step, finals, (), readings))

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,12 +15,15 @@ from gharial.decoding import DecoderOptions, Keywords, read_keywords
 from gharial.devices.base import Device
 from gharial.devices.open import DEFAULT, device_config, open_device
 from gharial.driver import Driver
-from gharial.errors import GharialError
+from gharial.errors import BadInput, GharialError
 from gharial.isa.commands import Mode
 from gharial.model import front_end, open_model, prefixes, vocabulary
+from gharial.model.vocabulary import END_OF_SEQUENCE
 from gharial.program import Program
 from gharial.recognise.decoders import NgramChoice, check_decoder, make_engine
 from gharial.recognise.files import Audio, transcribe_all
+from gharial.recognise.greedy import no_keywords
+from gharial.recognise.options import EosMode, StreamOptions
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Transcript
 
@@ -72,6 +77,7 @@ class Recogniser:
         self.feature_bits: int = program.manifest["features"]["frac_bits"]
         self.step_s = self.front_end.vector_seconds * program.header["vectors"]
         self._offsets = head_offset_s, tail_offset_s
+        self._held = weakref.WeakSet[Stream]()
         self._device = open_device(device, program.config, program.manifest)
         self._driver = Driver(self._device, program)  # closes the device where it fails
         try:
@@ -97,21 +103,51 @@ class Recogniser:
 
     @property
     def free_streams(self) -> int:
-        """Streams that may still be opened at the same time."""
+        """Streams that may still be opened at the same time; one with state resets counts as two."""
         return self.engine.free
 
-    def stream(self, prefix: str | None = None) -> Stream:
+    def stream(self, options: StreamOptions | None = None) -> Stream:
         """A new stream of audio.
 
         Args:
-            prefix: what the model is told before the audio, as in "<pnc><lang_en>": one of `prefixes.valid`. None for
-                the model's default prefix, if it has one; "" for no prefix, where the model takes none or does without.
+            options: of this stream; None for the usual ones.
 
         Raises:
-            BadInput: the model does not take this prefix, or needs one, or does not say which it takes.
+            BadInput: options that do not fit the model or the decoder, as for `checked`.
             GharialError: the device has no place left.
         """
-        return Stream(self, prefix)
+        return Stream(self, options)
+
+    def checked(self, options: StreamOptions | None = None) -> StreamOptions:
+        """Options of streams, held against model and decoder, their keywords ready to be used again and again.
+
+        Raises:
+            BadInput: the model does not take this prefix, or needs one, or does not say which it takes; it has no
+                end-of-sequence token to be shown or to end a stream; a keyword that its pieces cannot spell; keywords,
+                and a greedy decoder; segments shorter than an encoder step.
+        """
+        options = options or StreamOptions()
+        self.prefixes.tokens(options.prefix)
+        if options.eos_mode is not EosMode.CLASSIC and self.vocabulary.eos is None:
+            raise BadInput(
+                "the model has no end-of-sequence token",
+                "eos_mode",
+                options.eos_mode.value,
+                EosMode.CLASSIC.value,
+                f"take a model whose vocabulary has the piece {END_OF_SEQUENCE}",
+            )
+        if options.state_resets is not None:
+            options.state_resets.steps(self.step_s)
+        if options.keywords is not None:
+            if self.decoder == "greedy":
+                raise no_keywords()
+            if not isinstance(options.keywords, Keywords):
+                options = replace(options, keywords=self.keywords(options.keywords))
+        return options
+
+    def hold(self, stream: Stream) -> None:
+        """`run` is to hand on the audio of a stream that is held."""
+        self._held.add(stream)
 
     def keywords(self, boosts: Mapping[str, float] | str | os.PathLike[str]) -> Keywords:
         """Keywords to be boosted in streams, checked against the model's vocabulary.
@@ -133,43 +169,50 @@ class Recogniser:
         An error of the device shows where a stream that it hit is asked next.
         """
         self.engine.run()
+        while self._held:
+            again = [stream.advance() for stream in list(self._held)]
+            for stream in [stream for stream in self._held if not stream.held]:
+                self._held.discard(stream)
+            if not any(again):
+                return
+            self.engine.run()
 
-    def transcribe(self, audio: Audio, prefix: str | None = None) -> Transcript:
+    def transcribe(self, audio: Audio, options: StreamOptions | None = None) -> Transcript:
         """Transcribe a recording.
 
         Args:
             audio: an audio file of any format and rate, an `AudioSource`, or samples (n,) at the model's rate, int16 or
                 float with full scale 1.
-            prefix: as for `stream`.
+            options: as for `stream`.
 
         Raises:
-            BadInput: the audio cannot be used, or holds no samples; the prefix, as for `stream`.
+            BadInput: the audio cannot be used, or holds no samples; the options, as for `stream`.
             GharialError: the device failed.
         """
-        for outcome in transcribe_all(self, [audio], 1, prefix):
+        for outcome in transcribe_all(self, [audio], 1, options):
             if isinstance(outcome, GharialError):
                 raise outcome
             return outcome
         raise AssertionError("an input without an outcome")
 
     def transcribe_many(
-        self, audio: Iterable[Audio], streams: int | None = None, prefix: str | None = None
+        self, audio: Iterable[Audio], streams: int | None = None, options: StreamOptions | None = None
     ) -> Iterator[Transcript | GharialError]:
         """Transcribe recordings, several at a time.
 
         Args:
             audio: as for `transcribe`; taken one after the other as places come free.
             streams: most recordings at a time; None for 16, or as many as the device has places for.
-            prefix: of all of them, as for `stream`.
+            options: of all of them, as for `stream`.
 
         Returns:
             An outcome for each, in the order given: its transcript, or the error that it ran into. One that fails does
             not stop the others.
 
         Raises:
-            BadInput: the number of streams is out of range; the prefix, as for `stream`.
+            BadInput: the number of streams is out of range; the options, as for `stream`.
         """
-        return transcribe_all(self, audio, streams, prefix)
+        return transcribe_all(self, audio, streams, options)
 
     def times(self, step: int) -> tuple[float, float]:
         """Start and end in seconds of a token that encoder step `step` emitted, neither below 0."""

@@ -29,11 +29,13 @@ class StepResult:
         step: its number, from 0.
         finals: tokens that became final; their own steps may be earlier ones.
         partial: tokens of the best hypothesis behind all finals so far; none where every token is final at once.
+        readings: what the best hypotheses have behind all finals so far, as many as the session is to list.
     """
 
     step: int
     finals: tuple[Emitted, ...]
     partial: tuple[Emitted, ...] = ()
+    readings: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Session(ABC):
         vectors: feature vectors that wait, int8 (n, F) each.
         waiting: how many they are.
         ended: whether no more will come; set by its owner.
+        listed: readings that each step's result is to have; set by its owner.
         sent, taken: encoder steps sent to the device, and those that are through.
         results: of steps, in order, that nobody has taken yet.
         error: why the stream cannot go on.
@@ -74,6 +77,7 @@ class Session(ABC):
     vectors: deque[np.ndarray] = field(default_factory=deque)
     waiting: int = 0
     ended: bool = False
+    listed: int = 0
     sent: int = 0
     taken: int = 0
     results: deque[StepResult] = field(default_factory=deque)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,28 @@ class Word:
 
 
 @dataclass(frozen=True)
+class TranscriptAlternative:
+    """A reading of a whole stream.
+
+    Attributes:
+        text: words with one space between.
+        tokens: tokens in order, those that were final before the end in front.
+        score: natural logarithm, of the search (docs/decoding.md, section 7).
+        confidence: geometric mean of the tokens' confidences, 1 for none.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    score: float
+    confidence: float
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token], score: float) -> TranscriptAlternative:
+        """The reading that has these tokens."""
+        return cls(joined(tokens), tuple(tokens), score, _mean_confidence(tokens))
+
+
+@dataclass(frozen=True)
 class Transcript:
     """A finished stream or recording.
 
@@ -59,7 +81,9 @@ class Transcript:
         device: name of the device.
         decoder: name of the decoder.
         cycles: device clocks of the commands that worked on it, None where the device is not clocked.
-        notes: remarks about the audio (resampled, mixed, cut short).
+        notes: remarks about the audio (resampled, mixed, cut short), and what ended the stream by itself.
+        ended_by: "eos" or "silence" if the stream ended by itself, else None.
+        alternatives: the best readings, the first of which is this transcript; none if they were not asked for.
     """
 
     text: str
@@ -70,6 +94,8 @@ class Transcript:
     decoder: str
     cycles: int | None = None
     notes: tuple[str, ...] = ()
+    ended_by: str | None = None
+    alternatives: tuple[TranscriptAlternative, ...] = ()
 
     @property
     def words(self) -> list[Word]:
@@ -78,7 +104,7 @@ class Transcript:
 
     def as_json(self, file: str) -> dict[str, Any]:
         """The object that `gharial transcribe --json` prints for a file of that name."""
-        return {
+        facts: dict[str, Any] = {
             "file": file,
             "text": self.text,
             "tokens": [token_json(token) for token in self.tokens],
@@ -88,6 +114,19 @@ class Transcript:
             "decoder": self.decoder,
             "cycles": self.cycles,
         }
+        if self.ended_by is not None:
+            facts["ended_by"] = self.ended_by
+        if self.alternatives:
+            facts["alternatives"] = [
+                {
+                    "text": one.text,
+                    "score": round(one.score, 6),
+                    "confidence": round(one.confidence, 6),
+                    "tokens": [token_json(token) for token in one.tokens],
+                }
+                for one in self.alternatives
+            ]
+        return facts
 
 
 def token_json(token: Token) -> dict[str, Any]:
@@ -98,6 +137,23 @@ def token_json(token: Token) -> dict[str, Any]:
         "end": token.end,
         "confidence": round(token.confidence, 6),
     }
+
+
+def distinct(readings: Iterable[TranscriptAlternative]) -> tuple[TranscriptAlternative, ...]:
+    """Those that do not read like one in front of them."""
+    found: dict[str, TranscriptAlternative] = {}
+    for reading in readings:
+        found.setdefault(reading.text, reading)
+    return tuple(found.values())
+
+
+def _mean_confidence(tokens: Sequence[Token]) -> float:
+    confidences = [token.confidence for token in tokens]
+    if not confidences:
+        return 1.0
+    if min(confidences) <= 0.0:
+        return 0.0
+    return math.exp(math.fsum(map(math.log, confidences)) / len(confidences))
 
 
 def joined(tokens: Iterable[Token]) -> str:

@@ -13,7 +13,7 @@ from gharial.devices.base import TraceSource
 from gharial.devices.open import DEFAULT
 from gharial.errors import BadInput, GharialError
 from gharial.program import Program
-from gharial.recognise import Recogniser, Transcript
+from gharial.recognise import Recogniser, StreamOptions, Transcript
 from gharial.trace.keys import tensors
 
 
@@ -49,7 +49,7 @@ def trace_recording(
             raise BadInput("this device does not show what it computes", f"device {device}", expected="a simulated one")
         told = recogniser.prefixes.tokens(prefix)
         shown.start_trace(program.manifest["layers"], program.manifest["trace"])
-        transcript = recogniser.transcribe(source, prefix)
+        transcript = recogniser.transcribe(source, StreamOptions(prefix=prefix))
         kept = shown.stop_trace()
         if note is not None:
             for remark in source.notes:
