@@ -17,7 +17,7 @@ from recordings import LONG, SHORT
 from gharial.decoding import DecoderOptions, EosStrategy
 from gharial.model import compile_model
 from gharial.ngram import append_mark
-from gharial.recognise import Recogniser, load
+from gharial.recognise import EosMode, Recogniser, StateResets, StreamOptions, load
 
 BEAM = ("--decoder", "beam")
 SCALE = ("--ngram-scale", "0.1")
@@ -40,14 +40,14 @@ def facts(line: str | dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in ("file", "compute_s")}
 
 
-def spoken(cli: Run, *words: object) -> list[dict[str, Any]]:
+def spoken(cli: Run, *words: object, noted: str = "") -> list[dict[str, Any]]:
     outcome = cli("transcribe", "--json", *words)
-    assert (outcome.code, outcome.err) == (0, ""), outcome
+    assert outcome.code == 0 and (noted in outcome.err if noted else outcome.err == ""), outcome
     return [facts(line) for line in outcome.out.splitlines()]
 
 
-def in_python(recogniser: Recogniser, file: Path = SHORT) -> dict[str, Any]:
-    return facts(recogniser.transcribe(file).as_json("x"))
+def in_python(recogniser: Recogniser, file: Path = SHORT, options: StreamOptions | None = None) -> dict[str, Any]:
+    return facts(recogniser.transcribe(file, options).as_json("x"))
 
 
 def test_the_search_ran(cli: Run) -> None:
@@ -97,6 +97,78 @@ def test_settings(cli: Run, model: Path, usual: dict[str, Any], name: str) -> No
     assert found != usual or name not in CHANGES
 
 
+RESETS = StateResets()
+STREAMS: dict[str, tuple[list[object], StreamOptions]] = {
+    "prefix": (["--prefix", "<pnc>"], StreamOptions(prefix="<pnc>")),
+    "shown": (["--eos-mode", "stream"], StreamOptions(eos_mode=EosMode.STREAM)),
+    "terminal": (["--eos_mode=terminal"], StreamOptions(eos_mode=EosMode.TERMINAL)),
+    "silence": (["--silence", 0.3], StreamOptions(silence_s=0.3)),
+    "resets": (["--state-resets"], StreamOptions(state_resets=RESETS)),
+    "alternatives": (["--alternatives", 4], StreamOptions(alternatives=4)),
+    "keywords": (["--keywords", "KEYWORDS"], StreamOptions(keywords={"go": 3.0, "y": -2.0})),
+    "together": (
+        ["--keywords", "KEYWORDS", "--alternatives", 2, "--eos-mode=stream", "--prefix", "<nopnc>", "--state-resets"],
+        StreamOptions("<nopnc>", {"go": 3.0, "y": -2.0}, EosMode.STREAM, RESETS, None, 2),
+    ),
+}
+HEARD = ("prefix", "keywords", "alternatives", "together")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_options_of_a_stream(cli: Run, model: Path, usual: dict[str, Any], tmp_path: Path, name: str) -> None:
+    words, options = STREAMS[name]
+    path = tmp_path / "keywords.json"
+    path.write_text('{"keywords": {"go": 3, "y": -2}}')
+    words = [path if word == "KEYWORDS" else word for word in words]
+    with load(model, decoder="beam") as recogniser:
+        wanted = in_python(recogniser, SHORT, options)
+    ended = "ended by" if "ended_by" in wanted else ""
+    for more in ([], ["--stream"]):
+        assert spoken(cli, "--model", model, *BEAM, *words, *more, SHORT, noted=ended)[-1] == wanted
+    assert wanted != usual or name not in HEARD
+
+
+def test_options_of_a_greedy_stream(cli: Run, model: Path) -> None:
+    words = ["--prefix", "<pnc>", "--eos-mode", "stream", "--state-resets", "--alternatives", 1]
+    with load(model) as recogniser:
+        options = StreamOptions("<pnc>", eos_mode=EosMode.STREAM, state_resets=RESETS)
+        assert spoken(cli, "--model", model, *words, SHORT) == [in_python(recogniser, SHORT, options)]
+
+
+def test_json_lines_of_a_stream(cli: Run, model: Path) -> None:
+    *parts, whole = spoken(cli, "--model", model, *BEAM, "--final-limit", -1, "--stream", LONG)
+    assert all(part["partial"] is True for part in parts)
+    assert [token for part in parts for token in part["tokens"]] == whole["tokens"]
+    assert any(part["partial_text"] for part in parts)
+    for part in parts:
+        assert whole["text"].startswith(part["text"])
+    assert (parts[-1]["text"], parts[-1]["partial_text"]) == (whole["text"], "")
+    assert "partial" not in whole
+    *parts, whole = spoken(cli, "--model", model, "--stream", LONG)
+    assert not any(part["partial_text"] for part in parts)
+
+
+def test_text_of_a_stream_is_the_transcript(cli: Run, model: Path) -> None:
+    command = ("transcribe", "--model", model, *BEAM, SHORT, LONG)
+    plain = cli(*command, "--alternatives", 3)
+    assert cli(*command, "--alternatives", 3, "--stream").out == plain.out
+    assert cli(*command).out.splitlines() == [line for line in plain.out.splitlines() if not line.startswith("   ")]
+    objects = spoken(cli, *command[1:], "--alternatives", 3)
+    listed = [line.split("  ")[-1].strip() for line in plain.out.splitlines() if line.startswith("   ")]
+    assert listed == [one["text"] for found in objects for one in found["alternatives"]]
+    for found in objects:
+        first = found["alternatives"][0]
+        assert list(first) == ["text", "score", "confidence", "tokens"]
+        assert (first["text"], first["tokens"]) == (found["text"], found["tokens"])
+
+
+@pytest.mark.parametrize("form", ["srt", "vtt", "ctm"])
+def test_other_formats(cli: Run, form: str) -> None:
+    outcome = cli("transcribe", *BEAM, "--format", form, SHORT)
+    assert outcome.code == 0 and outcome.out.count("\n") > 1
+    cli("transcribe", *BEAM, "--format", form, "--alternatives", 2, SHORT).refused("--alternatives: ", form)
+
+
 def test_an_n_gram(cli: Run, tmp_path: Path) -> None:
     """Each file by itself: a file that is not marked is remarked upon once in a process."""
     path = ngram_files.copy(tmp_path)
@@ -119,6 +191,15 @@ def test_what_the_model_cannot_do_names_the_option(cli: Run, tmp_path: Path, mod
     cli("transcribe", *BEAM, "--model", model, "--ngram", path, *SCALE, SHORT).refused(f"--ngram {path}: ", "another")
     cli("transcribe", *BEAM, "--eos-strategy", "blank", SHORT).refused("--eos-strategy: ", "no end-of-sequence token")
     cli("transcribe", *BEAM, *SCALE, SHORT).refused("--ngram-scale: there is no n-gram", "--ngram F")
+    for mode in ("stream", "terminal"):
+        for words in (BEAM, ("--stream",)):
+            cli("transcribe", *words, "--eos-mode", mode, SHORT).refused("--eos-mode: the model has no end-of-sequence")
+    keywords = tmp_path / "keywords.json"
+    keywords.write_text('{"keywords": {"stop": 1, "STOP": 1}}')
+    named = f"--keywords {keywords}: 'STOP': "
+    for words in ((), ("--stream",)):
+        cli("transcribe", *BEAM, "--keywords", keywords, *words, SHORT).refused(named, "cannot spell")
+    cli("transcribe", "--keywords", keywords, SHORT).refused("--keywords: this is a setting of the beam search")
 
 
 def test_a_bad_file_among_good_ones(cli: Run) -> None:

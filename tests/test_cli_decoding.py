@@ -200,6 +200,9 @@ def test_errors_of_an_open_model_name_the_option() -> None:
     for where, expected in (
         ("eos", "--eos-strategy"),
         ("width", "--beam-width"),
+        ("width 32 on emulator", "--beam-width 32 on emulator"),
+        ("widths", "widths"),
+        ("eos_mode", "--eos-mode"),
         (path, f"--ngram {path}"),
         (f"{path}: words", f"--ngram {path}: words"),
         ("model.gprog", "model.gprog"),

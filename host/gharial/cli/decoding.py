@@ -18,7 +18,7 @@ from gharial.errors import BadInput
 
 if TYPE_CHECKING:
     from gharial.decoding import DecoderOptions
-    from gharial.recognise import Recogniser
+    from gharial.recognise import Recogniser, StreamOptions
 
 DECODERS = ("greedy", "beam")
 EOS_MODES = ("classic", "stream", "terminal")
@@ -79,23 +79,34 @@ class Decoding:
         with _named(_FIELDS | {"eos_mode": "eos_mode"}, {"ngram": self.ngram, "keywords": self.keyword_file}):
             yield
 
-    def check(self, recogniser: Recogniser) -> None:
-        """Hold what is asked against the open model.
+    def streams(self, recogniser: Recogniser) -> StreamOptions:
+        """Options of a stream, held against the open model.
 
         Raises:
-            BadInput: the model cannot do it.
+            BadInput: the model cannot do what is asked, or a keyword is none that it can spell.
         """
         from gharial.model import ngram_of
+        from gharial.recognise import EosMode, StateResets, StreamOptions
 
-        scale = self.options and self.options.ngram_scale
-        if scale is not None and self.ngram is None and ngram_of(recogniser.program) is None:
-            raise BadInput(
-                "there is no n-gram to weigh",
-                "--ngram-scale",
-                "none beside the program",
-                "an n-gram",
-                "add --ngram F, or leave the scale out",
+        with self.named():
+            scale = self.options and self.options.ngram_scale
+            if scale is not None and self.ngram is None and ngram_of(recogniser.program) is None:
+                raise BadInput(
+                    "there is no n-gram to weigh",
+                    "ngram_scale",
+                    "none beside the program",
+                    "an n-gram",
+                    "add --ngram F, or leave the scale out",
+                )
+            options = StreamOptions(
+                prefix=self.prefix,
+                keywords=None if self.keyword_file is None else recogniser.keywords(self.keyword_file),
+                eos_mode=EosMode(self.eos_mode),
+                state_resets=StateResets() if self.state_resets else None,
+                silence_s=self.silence_s,
+                alternatives=self.alternatives,
             )
+            return recogniser.checked(options)
 
 
 def add_decoding(
@@ -236,8 +247,8 @@ def _named(fields: Mapping[str, str], files: Mapping[str, object]) -> Iterator[N
     except BadInput as error:
         where = "" if error.where is None else str(error.where)
         for option, name in fields.items():
-            if where == name:
-                raise _moved(error, _flag(option)) from None
+            if where == name or where.startswith(f"{name} "):
+                raise _moved(error, _flag(option) + where.removeprefix(name)) from None
         for option, path in files.items():
             if isinstance(path, str) and (where == path or where.startswith(f"{path}: ")):
                 raise _moved(error, " ".join((_flag(option), where or "''"))) from None

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gharial.cli import terminal
-from gharial.cli.decoding import add_decoding, decoding
+from gharial.cli import live, terminal
+from gharial.cli.decoding import Decoding, add_decoding, decoding
+from gharial.cli.transcripts import Printer
 from gharial.errors import BadInput, GharialError
 
 if TYPE_CHECKING:
     from gharial.audio import AudioSource
-    from gharial.recognise import Recogniser, Stream, Token, Transcript
+    from gharial.recognise import Recogniser, StreamOptions, Transcript
 
 NAME = "transcribe"
 
@@ -25,7 +26,8 @@ examples:
   gharial transcribe --json *.flac > transcripts.jsonl
   gharial transcribe --model model.hw.pt --device emulator:u50 talk.wav
   gharial transcribe --format srt talk.wav > talk.srt
-  gharial transcribe --decoder beam --beam-width 8 --ngram words.ngram talk.wav
+  gharial transcribe --decoder beam --ngram words.binary --keywords names.json talk.wav
+  gharial transcribe --decoder beam --beam-width 8 --alternatives 3 talk.wav
   gharial transcribe --model model.hw.pt --prefix '<pnc><lang_en>' talk.wav
   arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -
 
@@ -33,10 +35,14 @@ Files can be of any format, rate and channel count that libsndfile reads. '-' re
 a header from standard input. With several files each line begins with the file's name. A file that cannot be used is
 reported, and the others are transcribed all the same; the exit code is then 2 (1 where the device failed).
 A prefix is one that the model was trained with (gharial inspect lists them); --prefix '' is none.
+
+Beam search weighs several hypotheses on the host, with an n-gram (gharial ngram build makes one) and keywords such as
+{"keywords": {"Gharial": 0.5}}. With --stream what may still change is shown dimmed on a terminal, left out elsewhere,
+and partial_text in JSON. docs/decoding.md explains every setting.
 """
 
 _FORMATS = ("text", "json", "srt", "vtt", "ctm")
-_NOT_YET = ("keywords", "eos_mode", "silence", "state_resets", "alternatives")
+_ONE_READING = ("srt", "vtt", "ctm")
 
 
 def add(commands: Any) -> None:
@@ -51,11 +57,12 @@ def add(commands: Any) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="audio file; '-' for standard input")
     parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
     parser.add_argument("--device", metavar="D", default="emulator", help="device (emulator); see gharial devices")
-    parser.add_argument("--format", choices=_FORMATS, help="what to print (text)")
-    parser.add_argument("--json", action="store_true", help="the same as --format json: one object a file, on a line")
-    parser.add_argument("--stream", action="store_true", help="print text as soon as it is known, file by file")
     parser.add_argument("--streams", metavar="N", type=int, help="most files at a time (16)")
-    add_decoding(parser, without=_NOT_YET)
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=_FORMATS, help="what to print (text)")
+    output.add_argument("--json", action="store_true", help="the same as --format json: one object a file, on a line")
+    output.add_argument("--stream", action="store_true", help="print text as soon as it is known, file by file")
+    add_decoding(parser)
     parser.set_defaults(run=run)
 
 
@@ -63,25 +70,13 @@ def run(args: argparse.Namespace) -> int:
     """Transcribe."""
     form = _format(args)
     how = decoding(args)
-    if args.files.count("-") > 1:
-        raise BadInput("standard input can be read once", "-", f"{args.files.count('-')} times", "once", "name files")
-    if "-" in args.files and sys.stdin is None:
-        raise BadInput(
-            "standard input is closed", "-", "no input", "s16le mono samples at 16 kHz", "pipe samples to it"
-        )
-    if "-" in args.files and sys.stdin.isatty():
-        raise BadInput(
-            "standard input is a terminal",
-            "-",
-            "a keyboard",
-            "s16le mono samples at 16 kHz",
-            remedy="arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -",
-        )
-    from gharial.recognise import StreamOptions, load
+    _check_readings(form, how)
+    _check_input(args.files)
+    from gharial.recognise import load
 
     progress = terminal.Progress("compiling the model, recordings measured")
-    try:
-        with how.named():
+    with how.named():
+        try:
             recogniser = load(
                 args.model,
                 args.device,
@@ -91,22 +86,52 @@ def run(args: argparse.Namespace) -> int:
                 progress=progress,
                 note=terminal.note,
             )
-    finally:
-        progress.close()
+        finally:
+            progress.close()
     with recogniser:
-        how.check(recogniser)
-        recogniser.prefixes.tokens(args.prefix)  # before any recording is opened
-        printer = _Printer(form, args.stream, named=len(args.files) > 1)
+        options = how.streams(recogniser)  # held against the model before any recording is opened
+        on_screen = args.stream and form == "text" and live.rewrites()
+        printer = Printer(form, args.stream, len(args.files) > 1, how.alternatives > 1, on_screen)
         audio = [_audio(recogniser, file) for file in args.files]
         outcomes: Iterable[Transcript | GharialError]
         if args.stream:
             outcomes = (
-                _streamed(recogniser, file, item, args.prefix, printer)
+                _streamed(recogniser, file, item, options, printer)
                 for file, item in zip(args.files, audio, strict=True)
             )
         else:
-            outcomes = recogniser.transcribe_many(audio, args.streams, StreamOptions(prefix=args.prefix))
+            outcomes = recogniser.transcribe_many(audio, args.streams, options)
         return _report(args.files, outcomes, printer)
+
+
+def _check_input(files: list[str]) -> None:
+    """Standard input can be read, where it is named."""
+    if files.count("-") > 1:
+        raise BadInput("standard input can be read once", "-", f"{files.count('-')} times", "once", "name files")
+    if "-" in files and sys.stdin is None:
+        raise BadInput(
+            "standard input is closed", "-", "no input", "s16le mono samples at 16 kHz", "pipe samples to it"
+        )
+    if "-" in files and sys.stdin.isatty():
+        raise BadInput(
+            "standard input is a terminal",
+            "-",
+            "a keyboard",
+            "s16le mono samples at 16 kHz",
+            remedy="arecord -q -t raw -f S16_LE -r 16000 -c 1 | gharial transcribe --stream -",
+        )
+
+
+def _check_readings(form: str, how: Decoding) -> None:
+    """Alternatives have a place in the format."""
+    if how.alternatives > 1 and form in _ONE_READING:
+        raise BadInput(
+            f"{form} has no place for other readings",
+            "--alternatives",
+            f"--format {form}",
+            "text or json",
+            "leave one of them out",
+        )
 
 
 def _format(args: argparse.Namespace) -> str:
@@ -150,21 +175,20 @@ def _audio(recogniser: Recogniser, file: str) -> str | AudioSource:
 
 
 def _streamed(
-    recogniser: Recogniser, file: str, audio: str | AudioSource, prefix: str | None, printer: _Printer
+    recogniser: Recogniser, file: str, audio: str | AudioSource, options: StreamOptions, printer: Printer
 ) -> Transcript | GharialError:
     """Transcribe one recording, printing text as it becomes known."""
     from gharial.audio import open_audio
-    from gharial.recognise import StreamOptions
 
     try:
         source = open_audio(audio, recogniser.front_end.sample_rate) if isinstance(audio, str) else audio
-        with source, recogniser.stream(StreamOptions(prefix=prefix)) as stream:
+        with source, recogniser.stream(options) as stream:
             for block in source.blocks():
-                printer.partial(file, stream.push(block), stream)
-                if stream.ended_by:
-                    break
+                printer.progress(file, stream.push(block), stream)
+                if stream.ended_by is not None:
+                    break  # whoever speaks need not go on
             transcript = stream.finish()
-            printer.partial(file, stream.take(), stream)
+            printer.progress(file, stream.take(), stream)
         return replace(transcript, notes=(*source.notes, *transcript.notes))
     except GharialError as error:
         return error
@@ -172,7 +196,7 @@ def _streamed(
         printer.end_line()
 
 
-def _report(files: list[str], outcomes: Iterable[Transcript | GharialError], printer: _Printer) -> int:
+def _report(files: list[str], outcomes: Iterable[Transcript | GharialError], printer: Printer) -> int:
     """Print the outcomes in order as they come; the exit code."""
     codes = set()
     for file, outcome in zip(files, outcomes, strict=True):
@@ -186,60 +210,3 @@ def _report(files: list[str], outcomes: Iterable[Transcript | GharialError], pri
                 terminal.note(f"{file}: {note}")
             printer.result(file, outcome)
     return min(codes, default=0)  # a failed device, 1, says more than a bad file, 2
-
-
-class _Printer:
-    """Transcripts on standard output.
-
-    Args:
-        form: format.
-        streaming: whether text is printed before a transcript is complete.
-        named: whether lines of text begin with the file's name.
-    """
-
-    def __init__(self, form: str, streaming: bool, named: bool) -> None:
-        self._form = form
-        self._streaming = streaming
-        self._named = named
-        self._shown: str | None = None  # of the line that is being written
-
-    def partial(self, file: str, tokens: list[Token], stream: Stream) -> None:
-        """New tokens of a stream."""
-        if self._form == "json":
-            if tokens:
-                from gharial.recognise.transcript import token_json
-
-                new = [token_json(token) for token in tokens]
-                facts = {"file": file, "partial": True, "text": stream.text, "tokens": new}
-                terminal.emit_json(facts | {"audio_s": round(stream.audio_s, 6)})
-            return
-        if self._shown is None:
-            self._shown = ""
-            terminal.emit(self._prefix(file), end="")
-        text = stream.text
-        terminal.emit(text[len(self._shown) :], end="")
-        self._shown = text
-
-    def end_line(self) -> None:
-        """End the line that is being written, if one is."""
-        if self._shown is not None:
-            self._shown = None
-            terminal.emit("")
-
-    def result(self, file: str, transcript: Transcript) -> None:
-        """A finished transcript."""
-        from gharial.recognise.subtitles import ctm, srt, vtt
-
-        if self._form == "json":
-            terminal.emit_json(transcript.as_json(file))
-        elif self._form == "srt":
-            terminal.emit(srt(transcript), end="")
-        elif self._form == "vtt":
-            terminal.emit(vtt(transcript), end="")
-        elif self._form == "ctm":
-            terminal.emit(ctm(transcript, file), end="")
-        elif not self._streaming:
-            terminal.emit(self._prefix(file) + transcript.text)
-
-    def _prefix(self, file: str) -> str:
-        return f"{file}: " if self._named else ""
