@@ -8,15 +8,16 @@ from collections.abc import Iterator
 import pytest
 from recordings import FILES, LONG, SHORT, facts, pushed, samples
 
+from gharial.decoding import DecoderOptions
 from gharial.devices.emulator import EmulatorDevice
 from gharial.errors import DeviceError, GharialError
 from gharial.isa.faults import Fault
 from gharial.recognise import Recogniser, load
 
 
-@pytest.fixture
-def recogniser() -> Iterator[Recogniser]:
-    with load() as opened:
+@pytest.fixture(params=["greedy", "beam"])
+def recogniser(request: pytest.FixtureRequest) -> Iterator[Recogniser]:
+    with load(decoder=request.param, options=None if request.param == "greedy" else DecoderOptions(width=2)) as opened:
         yield opened
 
 

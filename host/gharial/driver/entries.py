@@ -220,3 +220,27 @@ def no_hazard(
         raise BadRequest(
             f"HAZARD: entry {index} reads {kind} slot {sources[index]}, which entry {int(writer[index])} writes"
         )
+
+
+def sound(batch: DecodeBatch, encoder: int, prediction: int, tokens: int) -> bool:
+    """Whether nothing is wrong with what `unpack_decode` gave: a quick look, which may take a good batch for a bad one.
+
+    Args:
+        batch: entries.
+        encoder, prediction: slots there are.
+        tokens: rows of the embedding.
+    """
+    if not len(batch):
+        return False
+    sources, destinations = batch.source.tolist(), batch.destination.tolist()
+    written = set(destinations)
+    return (
+        int(batch.encoder.max()) < encoder
+        and max(sources) < prediction
+        and max(destinations) < prediction
+        and int(batch.token.max()) < tokens
+        and int(batch.kind.max()) < len(Kind)
+        and len(written) == len(destinations)
+        and all(a == b or a not in written for a, b in zip(sources, destinations, strict=True))
+        and bool(((batch.source == batch.destination) | (batch.kind != Kind.NONE)).all())
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gharial.driver.entries import Bytes, DecodeBatch, EncodeBatch, Ints, inside, no_hazard, pack, unpack_decode
+from gharial.driver.entries import Bytes, DecodeBatch, EncodeBatch, Ints, inside, no_hazard, pack, sound, unpack_decode
 from gharial.driver.layout import ENTRY_BYTES, staging_bytes
 from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, LogitScale, parse_decode, parse_greedy
 from gharial.errors import BadRequest
@@ -273,7 +273,8 @@ class Builder:
             BadRequest: an entry that is none, is out of range, or in another's way.
         """
         batch = unpack_decode(entries)
-        self._check_decode(batch)
+        if not sound(batch, self.limits.encoder, self.limits.prediction, self.tokens):
+            self._check_decode(batch)  # says what is wrong
         pieces = []
         for cut in self._cut(len(batch), ENTRY_BYTES + form.stride):
 

@@ -311,13 +311,15 @@ class BeamEngine(Engine[BeamSession]):
 def places(encoder_slots: int, prediction_slots: int, options: DecoderOptions) -> tuple[int, int]:
     """(sessions, lanes) for which a device has slots; no session, if it has not enough for one.
 
-    Each session may hold `width` prediction slots between two steps, and a lane another `max_expansions` within one.
+    A session may hold `width` prediction slots between two steps, and a lane may need another `max_expansions` to get a
+    step to its end. So many are there for any step of any session, except that one session alone makes do with less.
     """
     width, within = options.width, options.expansions
     if prediction_slots < width + within:
-        return int(encoder_slots > 0 and prediction_slots >= 2 * width), 1
-    sessions = min(encoder_slots, (prediction_slots - within) // width)
-    return sessions, min(LANES, (prediction_slots - sessions * width) // within)
+        return int(prediction_slots >= 2 * width), 1
+    most = [min(encoder_slots, (prediction_slots - lanes * within) // width) for lanes in range(1, LANES + 1)]
+    lanes = max(lane for lane, sessions in enumerate(most, 1) if sessions * 16 >= most[0] * 15)
+    return most[lanes - 1], lanes
 
 
 def _alternatives(best: Sequence[Hypothesis]) -> tuple[Alternative, ...]:

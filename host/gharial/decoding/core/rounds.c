@@ -15,7 +15,9 @@ void gh_begin(gh_search *search, int32_t number, const int32_t *streams, const i
     lane->entry_count = lane->query_count = lane->outcome_count = lane->final_count = 0;
     for (int32_t i = 0; i < count; i++) {
         gh_stream *stream = &search->streams[streams[i]];
-        lane->members[i] = (gh_member){streams[i], stream->generation};
+        lane->members[i] = (gh_member){streams[i], stream->generation, 0};
+        search->counted += !stream->counted;
+        stream->counted = 1;
         stream->stage = WITHIN;
         stream->encoder = encoders[i];
         stream->bank = banks[i];
@@ -86,19 +88,35 @@ static void put_word(uint8_t *to, uint32_t word)
         to[i] = (uint8_t)(word >> 8 * i);
 }
 
-/* One entry for a hypothesis; 0 if there is no room for it now. */
-static int emit(gh_search *search, gh_lane *lane, gh_member member, int32_t hypothesis, uint8_t *entries)
+/* Whether a lane's member may have one more slot. The lane's first one may take as many as it can need, so that it gets to the end of its
+ * step and the next one is the first; the others, and what is not certain to be needed, leave as many for each lane's first. Several lanes
+ * count every stream that there can be: one may begin while the others are at work. */
+static int may_take(const gh_search *search, int32_t place, int certain)
 {
-    gh_stream *stream = &search->streams[member.stream];
+    const gh_options *o = &search->options;
+    const int64_t slots = search->slots.capacity, reserve = (int64_t)search->lane_count * o->max_expansions;
+    const int64_t streams = search->lane_count > 1 ? search->stream_count : search->counted;
+    if (certain && (place == 0 || slots < (int64_t)o->width * search->stream_count + reserve))
+        return 1;
+    return slots - o->width * streams - search->taken > reserve;
+}
+
+/* One entry for a hypothesis of member `place`; 0 if there is no room for it now. */
+static int emit(gh_search *search, gh_lane *lane, int32_t place, int32_t hypothesis, int certain, uint8_t *entries)
+{
+    gh_member *member = &lane->members[place];
+    gh_stream *stream = &search->streams[member->stream];
     gh_hypothesis *one = gh_at(search, hypothesis);
     gh_kind kind = KIND_NONE;
     int32_t token = 0, joint = 1;
     if (lane->entry_count == search->most_entries)
         return 0;
     if (one->slot == NONE) {
-        const int32_t slot = gh_pool_take(&search->slots);
+        const int32_t slot = may_take(search, place, certain) ? gh_pool_take(&search->slots) : NONE;
         if (slot == NONE)
             return 0;
+        member->taken++;
+        search->taken++;
         kind = one->source == NONE ? KIND_START : KIND_TOKEN;
         token = kind == KIND_TOKEN ? gh_token_at(search, one->tail)->id : 0;
         joint = kind == KIND_TOKEN || !stream->prefix_length;
@@ -116,7 +134,7 @@ static int emit(gh_search *search, gh_lane *lane, gh_member member, int32_t hypo
     put_word(to + 8, (uint32_t)token);
     put_word(to + 12, 0);
     gh_pool_hold(&search->slots, one->slot);
-    lane->entries[lane->entry_count++] = (gh_entry){member.stream, hypothesis, source, one->slot, member.generation, (uint8_t)joint};
+    lane->entries[lane->entry_count++] = (gh_entry){member->stream, hypothesis, source, one->slot, member->generation, (uint8_t)joint};
     stream->asked++;
     return 1;
 }
@@ -138,8 +156,9 @@ static void report(gh_search *search, gh_lane *lane, int32_t number, gh_fault fa
 }
 
 /* Take member `i` off the lane: its step is done, or it has gone. */
-static void leave(gh_lane *lane, int32_t *i)
+static void leave(gh_search *search, gh_lane *lane, int32_t *i)
 {
+    search->taken -= lane->members[*i].taken;
     for (int32_t j = *i; j + 1 < lane->member_count; j++)
         lane->members[j] = lane->members[j + 1];
     lane->member_count--;
@@ -155,32 +174,30 @@ int32_t gh_ask(gh_search *search, int32_t number, uint8_t *entries)
         gh_stream *stream = &search->streams[member.stream];
         gh_fault fault = GH_FINE;
         if (stream->generation != member.generation) {
-            leave(lane, &i);
+            leave(search, lane, &i);
             continue;
         }
         const int done = stream->stage == FAILED ? -1 : gh_step(search, stream, &fault);
         if (done) {
             report(search, lane, member.stream, stream->stage == FAILED ? stream->fault : fault);
-            leave(lane, &i);
+            leave(search, lane, &i);
         }
     }
     for (;;) {
         for (int32_t i = 0; i < lane->member_count; i++) {
             want(search, &search->streams[lane->members[i].stream]);
-            emit(search, lane, lane->members[i], search->streams[lane->members[i].stream].wanted[0], entries);
+            emit(search, lane, i, search->streams[lane->members[i].stream].wanted[0], 1, entries);
         }
         if (lane->entry_count || !lane->member_count)
             break;
         int32_t first = 0; /* nobody here can go on: one gives its slots back */
         report(search, lane, lane->members[0].stream, GH_SLOTS);
-        leave(lane, &first);
+        leave(search, lane, &first);
     }
-    /* What is not certain to be needed leaves a slot for each stream. */
     for (int32_t i = 0; i < lane->member_count; i++) {
         gh_stream *stream = &search->streams[lane->members[i].stream];
         for (int32_t j = 1; j < stream->wanted_count; j++)
-            if (gh_at(search, stream->wanted[j])->slot != NONE || search->slots.free > (uint32_t)lane->member_count)
-                emit(search, lane, lane->members[i], stream->wanted[j], entries);
+            emit(search, lane, i, stream->wanted[j], 0, entries);
     }
     lane->stage = lane->entry_count ? LANE_RESULTS : LANE_FREE;
     return lane->entry_count;
@@ -273,9 +290,11 @@ void gh_cancel(gh_search *search, int32_t number)
     gh_lane *lane = &search->lanes[number];
     if (lane->stage == LANE_RESULTS)
         let_go(search, lane);
-    for (int32_t i = 0; i < lane->member_count; i++)
+    for (int32_t i = 0; i < lane->member_count; i++) {
+        search->taken -= lane->members[i].taken;
         if (present(search, lane->members[i].generation, lane->members[i].stream))
             gh_fail(search, lane->members[i].stream, GH_LOST);
+    }
     lane->member_count = lane->entry_count = lane->query_count = 0;
     lane->stage = LANE_FREE;
 }

@@ -115,6 +115,7 @@ typedef struct {
     gh_list active, finished;
     int32_t kept_count, wanted_count;
     int32_t kept[MOST_WIDTH], wanted[MOST_WIDTH];
+    int counted; /* in gh_search.counted */
     int32_t *prefix, prefix_length, primed; /* tokens before the first step, of which so many have been sent */
     const gh_trie *trie;
 } gh_stream;
@@ -128,6 +129,7 @@ typedef struct {
 typedef struct {
     int32_t stream;
     uint32_t generation;
+    int32_t taken; /* slots given to it in this step, whatever it has let go of since */
 } gh_member;
 
 typedef struct {
@@ -158,6 +160,8 @@ typedef struct {
     gh_stream *streams;
     gh_lane *lanes;
     int32_t stream_count, lane_count, most_entries;
+    int32_t counted; /* streams that have begun a step: each may keep `width` slots at the end of its next one */
+    int32_t taken;   /* of all members of all lanes */
     int32_t *slot_numbers; /* the device's, by the pool's */
     gh_pool slots, hypotheses, evaluations, tokens, ngrams;
     const gh_ngram *ngram; /* what scores here; NULL: somebody else does, or there is no n-gram */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each stream at the start, for each hypothesis that can be kept. */
-enum { HYPOTHESES = 6, EVALUATIONS = 2, TOKENS = 16, NGRAMS = 8 };
+/* Of each stream at the start, for each hypothesis that can be kept; of so many streams. */
+enum { HYPOTHESES = 6, EVALUATIONS = 2, TOKENS = 16, NGRAMS = 8, STREAMS = 1024 };
 
 static int lane_init(const gh_search *search, gh_lane *lane)
 {
@@ -24,7 +24,7 @@ static int lane_init(const gh_search *search, gh_lane *lane)
 static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
 {
     const gh_options *o = &search->options;
-    const uint32_t wide = (uint32_t)search->stream_count * (uint32_t)o->width;
+    const uint32_t usual = search->stream_count < STREAMS ? (uint32_t)search->stream_count : STREAMS, wide = usual * (uint32_t)o->width;
     const size_t evaluation = sizeof(gh_evaluation) + (size_t)(o->width + 1) * sizeof(gh_candidate);
     search->streams = calloc((size_t)search->stream_count, sizeof *search->streams);
     search->lanes = calloc((size_t)search->lane_count, sizeof *search->lanes);
@@ -108,6 +108,8 @@ static void empty(gh_search *search, gh_stream *stream)
     free(stream->prefix);
     stream->prefix = NULL;
     stream->prefix_length = stream->primed = 0;
+    search->counted -= stream->counted;
+    stream->counted = 0;
 }
 
 void gh_close(gh_search *search, int32_t number)
