@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beam search on the host over DECODE commands (docs/decoding.md, sections 8 and 9).
+"""Beam search on the host over DECODE commands (docs/decoding.md, sections 8 and 12).
 
 A session's step is encoded by an ENCODE command, then searched in a lane: a DECODE command, results to the search, the
 next DECODE command, until the search says that the step has ended. While it is searched the next step is encoded into

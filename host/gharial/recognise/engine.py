@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recognition of many streams on one device has in common, whatever the decoder (docs/recognise.md).
+"""What recognition of many streams on one device has in common, whatever the decoder (docs/decoding.md, section 12).
 
 An engine sends commands in rounds, each with an entry for every session that it can serve, several rounds in flight.
 Commands take effect in order. What the device gives for a session does not depend on who shares its rounds, nor on how
