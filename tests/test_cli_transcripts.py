@@ -76,7 +76,7 @@ def test_a_terminal_shows_all_and_keeps_what_is_certain(seed: int, monkeypatch: 
 def test_json_lines_have_both(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     source = random.Random(seed)
     for _ in range(100):
-        printer, said, before = Printer("json", True, False), list[str](), ("", "")
+        printer, said, before, sure = Printer("json", True, False), list[str](), ("", ""), ""
         for new, partial in steps(source):
             said += new
             told(printer, new, partial)
@@ -88,7 +88,8 @@ def test_json_lines_have_both(seed: int, capsys: pytest.CaptureFixture[str]) -> 
             found = json.loads(out)
             assert list(found) == ["file", "partial", "text", "partial_text", "tokens", "audio_s"]
             assert (found["file"], found["partial"], found["audio_s"]) == ("a.wav", True, 1.5)
-            assert found["text"] == text and (text + found["partial_text"]).strip() == behind
+            sure += found["text"]
+            assert sure == text and (text + found["partial_text"]).strip() == behind
             assert [token["text"] for token in found["tokens"]] == new
             before = text, behind
         printer.end_line()

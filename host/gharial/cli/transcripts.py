@@ -33,7 +33,7 @@ class Printer:
         self._begin()
 
     def _begin(self) -> None:
-        self._text: list[str] = []  # of the stream that is being written
+        self._said = False  # anything of the stream that is being written
         self._space = ""  # that it ends in: none, unless more text comes
         self._partial = ""
         self._begun = False
@@ -42,9 +42,9 @@ class Printer:
         """New tokens of a stream, and those that may still change."""
         certain = self._certain(new)
         behind = "".join([token.text for token in stream.partial]).rstrip()
-        partial = (self._space + behind if self._text else behind.lstrip()) if behind else ""
+        partial = (self._space + behind if self._said else behind.lstrip()) if behind else ""
         if self._form == "json":
-            self._progress_json(file, new, partial, stream)
+            self._progress_json(file, new, certain, partial, stream)
             return
         prefix = "" if self._begun else self._prefix(file)
         if self._line is not None:
@@ -56,24 +56,29 @@ class Printer:
     def _certain(self, new: Sequence[Token]) -> str:
         """What tokens add to the text that is certain: words with one space between, none at the ends."""
         text = self._space + "".join([token.text for token in new])
-        if not self._text:
+        if not self._said:
             text = text.lstrip()
         shown = text.rstrip()
         self._space = text[len(shown) :]
-        if shown:
-            self._text.append(shown)
+        self._said = self._said or bool(shown)
         return shown
 
-    def _progress_json(self, file: str, new: Sequence[Token], partial: str, stream: Stream) -> None:
+    def _progress_json(self, file: str, new: Sequence[Token], certain: str, partial: str, stream: Stream) -> None:
         if not new and partial == self._partial:
             return
         from gharial.recognise.transcript import token_json
 
         self._partial = partial
-        text = {"text": "".join(self._text), "partial_text": partial}
-        tokens = [token_json(token) for token in new]
-        facts = {"file": file, "partial": True} | text | {"tokens": tokens, "audio_s": round(stream.audio_s, 6)}
-        terminal.emit_json(facts)
+        terminal.emit_json(
+            {
+                "file": file,
+                "partial": True,
+                "text": certain,  # and not all of it so far: four hours of it would make gigabytes
+                "partial_text": partial,
+                "tokens": [token_json(token) for token in new],
+                "audio_s": round(stream.audio_s, 6),
+            }
+        )
 
     def end_line(self) -> None:
         """End the line that is being written, if one is."""
