@@ -12,11 +12,15 @@ import pytest
 from command import Run
 from recordings import FILES, FOLDER, SHORT
 
-from gharial.bench.models import DeviceModel, measure_wer
+from gharial.bench.models import DeviceModel, measure_wer, shown
 from gharial.compiler.calibrate import audio_features
+from gharial.decoding import DecoderOptions
 from gharial.errors import BadInput
 from gharial.floating import path_targets
+from gharial.model import demo_model
 from gharial.recognise import Recogniser, load
+
+NGRAM = demo_model().with_name("commands.ngram")
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +85,49 @@ def test_on_the_command_line(cli: Run) -> None:
     assert 0.98 < found["token_agreement"] <= 1
     text = cli("bench", "wer", "--set", FOLDER, "--limit", 4).out
     assert "4 utterances" in text and "0 of 13 words, 0.00 %" in text
+
+
+def test_beam_search_is_what_transcribe_gives() -> None:
+    with load(decoder="beam", options=DecoderOptions(ngram_scale=0.2), ngram=NGRAM) as recogniser:
+        keywords = recogniser.keywords({"stop": 0.4, "go left": -0.3})
+        model, boosted = DeviceModel(recogniser), DeviceModel(recogniser, keywords=keywords)
+        for path in FILES[:3]:
+            features = audio_features(path, recogniser.front_end)
+            tokens = recogniser.transcribe(path).tokens
+            assert [(token.step, token.id) for token in tokens] == model.decode(features).path
+            assert len(boosted.decode(features).tokens) > 0
+
+
+def test_beam_search_on_the_command_line(cli: Run) -> None:
+    """Errors are the beam search's, greedy ones are told beside; the float model is searched with the same settings."""
+    words = ("bench", "wer", "--set", FOLDER, "--limit", 4, "--decoder", "beam", "--ngram", NGRAM)
+    found = json.loads(cli(*words, "--ngram-scale", 0.1, "--beam-width", 2, "--json").out)
+    assert (found["decoder"], found["beam"], found["ngram"], found["ngram_scale"]) == ("beam", 2, str(NGRAM), 0.1)
+    assert (found["words"], found["errors_float"], found["greedy"]["errors_float"]) == (13, 0, 0)
+    assert found["errors_int"] <= 1 and found["changed_utterances"] <= 1
+    assert found["against_greedy"]["float"]["by_chance"]
+    outcome = cli(*words)
+    assert f"beam 4, {NGRAM} times 0.05" in outcome.out and "greedy 0, 0.00 %" in outcome.out
+    assert "states no scale" in outcome.err
+    plain = json.loads(cli(*words[:-2], "--ngram", "none", "--json").out)
+    assert (plain["ngram"], plain["ngram_scale"]) == (None, None)
+
+
+def test_settings_that_do_not_fit_show_at_once(cli: Run, tmp_path: Path) -> None:
+    words = ("bench", "wer", "--set", FOLDER, "--decoder", "beam")
+    cli(*words, "--eos-strategy", "ignore").refused("--eos-strategy", "no end-of-sequence token")
+    cli(*words, "--ngram", tmp_path / "none").refused("--ngram")
+    (tmp_path / "k.json").write_text('{"keywords": {"\u4e2d": 1}}')
+    cli(*words, "--keywords", tmp_path / "k.json").refused("--keywords")
+    cli(*words[:-2], "--ngram", NGRAM).refused("--ngram", "--decoder beam")
+    for option in ("--silence", "--alternatives"):
+        assert cli(*words, option, "2").code == 2
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("classic", [4, 5, 6]), ("stream", [4, 9, 5, 9, 6]), ("terminal", [4])])
+def test_end_of_sequence_tokens(mode: str, wanted: list[int]) -> None:
+    assert list(shown([4, 9, 5, 9, 6], 9, mode)) == wanted
+    assert list(shown([4, 5], 9, mode)) == list(shown([4, 5], None, mode)) == [4, 5]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gharial.bench.manifest import read_set
-from gharial.bench.wer import bench_wer
+from gharial.bench.wer import bench_wer, hear, hear_greedily, summary
 from gharial.bench.words import word_count, word_error_rate, word_errors
 from gharial.checkpoint import load_hardware
 from gharial.compiler.calibrate import audio_features
@@ -68,6 +68,11 @@ def test_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = Scripted([[0, 1], [2], [2, 2]], [[0, 1, BLANK], [2, BLANK], [2, 2, BLANK]])
     device = Scripted([[0], [], [2, 2]], [[0, BLANK, BLANK], [2, BLANK], [2, 2, 1]])
     result = bench_wer(folder, "m", reference, device, number, spell)
+    intervals = result.pop("wer_ci")
+    assert json.loads(json.dumps(intervals)) == intervals
+    assert list(intervals) == ["float", "int", "difference"]
+    assert all(low <= 0.25 <= high for low, high in (intervals["float"], intervals["int"]))
+    assert intervals["difference"][0] < 0 < intervals["difference"][1]
     assert result == {
         "set": "three",
         "model": "m",
@@ -103,6 +108,36 @@ def test_silence_alone(tmp_path: Path) -> None:
     quiet, talker = Scripted([[]], [[BLANK]]), Scripted([[1]], [[BLANK]])
     result = bench_wer(folder, "m", quiet, talker, number, spell, quiet=True)
     assert (result["words"], result["wer_float"], result["wer_int"], result["errors_int"]) == (0, 0.0, None, 1)
+    assert result["wer_ci"] == {"float": None, "int": None, "difference": None}
+
+
+def test_another_decoder_beside_greedy(tmp_path: Path) -> None:
+    """Its errors take the usual places; greedy ones and the difference are told beside them."""
+    texts = ["yes no up", "yes", "no no"] * 4
+    folder = make_set(tmp_path / "twelve", texts)
+    utterances = read_set(folder)
+
+    def all_say(*words: int) -> list[Sequence[int]]:
+        return [words] * 12
+
+    def decoder(tokens: Sequence[Sequence[int]]) -> Any:
+        return lambda features: tokens[int(features[0, 0])]
+
+    greedy = Scripted(all_say(0), all_say(0, BLANK))
+    heard, agreement = hear_greedily(utterances, greedy, greedy, number, spell, quiet=True)
+    right = [[WORDS.index(word) for word in text.split()] for text in texts]
+    beam = hear(utterances, decoder(right), decoder([*right[:-1], [1]]), number, spell, quiet=True)
+    result = summary("twelve", "m", beam, agreement, heard)
+    assert json.loads(json.dumps(result)) == result
+    assert (result["words"], result["errors_float"], result["errors_int"]) == (24, 0, 1)
+    assert (result["greedy"]["errors_float"], result["greedy"]["errors_int"]) == (16, 16)
+    assert result["greedy"]["wer_float"] == 16 / 24 and result["wer_int"] == 1 / 24
+    assert result["changed_utterances"] == 1 and result["changed"][0]["int"] == "no"
+    assert (result["evaluations"], result["token_agreement"]) == (24, 1.0)
+    against = result["against_greedy"]
+    assert against["float"]["rate"] == pytest.approx(-16 / 24) and against["int"]["rate"] == pytest.approx(-15 / 24)
+    for one in against.values():
+        assert one["ci"][0] <= one["rate"] <= one["ci"][1] < 0 and one["better"] == 1.0 and not one["by_chance"]
 
 
 def test_real_recordings(data_dir: Path) -> None:

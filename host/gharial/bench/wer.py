@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Word errors of the integer model against those of the float model, on one test set."""
+"""Word errors of the integer model against those of the float model on one set, by greedy or another decoding."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from gharial.bench.bootstrap import RESAMPLES, SEED, Bootstrap, Difference
 from gharial.bench.manifest import Utterance, read_set
 from gharial.bench.words import word_count, word_error_rate, word_errors
 from gharial.errors import GharialError
@@ -39,16 +40,41 @@ class TransducerModel(Protocol):
 IntegerModel = TransducerModel
 """The model under test: a compiled program on a device."""
 
+Features = Callable[[Path], np.ndarray]
+"""Feature vectors (T2, F) of a recording, given its file."""
+
+Text = Callable[[Sequence[int]], str]
+"""Text of a list of token ids."""
+
+Decode = Callable[[np.ndarray], Sequence[int]]
+"""Token ids that are heard in a recording's feature vectors."""
+
 
 @dataclass(frozen=True)
-class _Scored:
+class Heard:
+    """What float and integer model make of an utterance.
+
+    Attributes:
+        utterance: which one.
+        text_float, text_int: their texts.
+    """
+
     utterance: Utterance
     text_float: str
     text_int: str
-    errors_float: int
-    errors_int: int
-    evaluations: int
-    agreements: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether their texts differ."""
+        return self.text_float != self.text_int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Joint evaluations along the float model's path, and those at which the integer model's best class is the same."""
+
+    evaluations: int = 0
+    agreements: int = 0
 
 
 def bench_wer(
@@ -56,8 +82,8 @@ def bench_wer(
     model_name: str,
     float_model: TransducerModel,
     integer_model: IntegerModel,
-    features: Callable[[Path], np.ndarray],
-    text: Callable[[Sequence[int]], str],
+    features: Features,
+    text: Text,
     quiet: bool = False,
     limit: int | None = None,
 ) -> dict[str, Any]:
@@ -72,77 +98,111 @@ def bench_wer(
         model_name: name of the model, for the result.
         float_model: the yardstick.
         integer_model: the model under test.
-        features: feature vectors of a recording, given its file.
-        text: text of a list of token ids.
+        features: feature vectors of a recording.
+        text: text of token ids.
         quiet: no progress bar; there is none either where standard error is not a terminal.
-        limit: only so many utterances from the start of the set; None for all.
+        limit: only so many utterances from the start of the set.
 
     Returns:
-        set, model, utterances, words; errors_float, errors_int; wer_float, wer_int (fractions, see `word_error_rate`);
-        changed_utterances (utterances whose texts differ); evaluations, token_agreement (a fraction, 1 where there is
-        no evaluation); changed (name, reference, float and int text of each of those utterances).
+        As `summary`.
 
     Raises:
         BadInput: the set or a recording cannot be used.
         GharialError: a model did not give one class an evaluation.
     """
-    utterances = read_set(set_dir)[:limit]
-    scored = [
-        _score(utterance, float_model, integer_model, features, text)
-        for utterance in tqdm(utterances, set_dir.name, unit="utt", disable=True if quiet else None)
-    ]
-    return _summary(set_dir.resolve().name, model_name, scored)
+    heard, agreement = hear_greedily(
+        read_set(set_dir)[:limit], float_model, integer_model, features, text, quiet, set_dir.name
+    )
+    return summary(set_dir.resolve().name, model_name, heard, agreement)
 
 
-def _score(
-    utterance: Utterance,
+def hear_greedily(
+    utterances: Sequence[Utterance],
     float_model: TransducerModel,
     integer_model: IntegerModel,
-    features: Callable[[Path], np.ndarray],
-    text: Callable[[Sequence[int]], str],
-) -> _Scored:
-    vectors = features(utterance.path)
-    wanted = float_model.greedy(vectors)
-    got = integer_model.greedy(vectors)
-    # The float model's classes along its own path are computed rather than derived from the path: an evaluation that
-    # one of the models leaves out then shows as a different count.
-    best_float = np.asarray(float_model.forced(vectors, wanted.path))
-    best_int = np.asarray(integer_model.forced(vectors, wanted.path))
-    if best_float.shape != best_int.shape:
-        raise GharialError(
-            f"{utterance.name}: the models disagree on the number of joint evaluations: "
-            f"{best_float.shape} of the float model, {best_int.shape} of the integer model"
-        )
-    text_float, text_int = text(wanted.tokens), text(got.tokens)
-    return _Scored(
-        utterance,
-        text_float,
-        text_int,
-        word_errors(utterance.transcript, text_float),
-        word_errors(utterance.transcript, text_int),
-        best_int.size,
-        int(np.count_nonzero(best_int == best_float)),
-    )
+    features: Features,
+    text: Text,
+    quiet: bool = False,
+    told: str = "greedy",
+) -> tuple[list[Heard], Agreement]:
+    """Both models' greedy decoding, and how they agree along the float model's path; arguments as for `bench_wer`."""
+    heard, evaluations, agreements = [], 0, 0
+    for utterance in tqdm(utterances, told, unit="utt", disable=True if quiet else None):
+        vectors = features(utterance.path)
+        wanted = float_model.greedy(vectors)
+        got = integer_model.greedy(vectors)
+        # The float model's classes along its own path are computed rather than derived from the path: an evaluation
+        # that one of the models leaves out then shows as a different count.
+        best_float = np.asarray(float_model.forced(vectors, wanted.path))
+        best_int = np.asarray(integer_model.forced(vectors, wanted.path))
+        if best_float.shape != best_int.shape:
+            raise GharialError(
+                f"{utterance.name}: the models disagree on the number of joint evaluations: "
+                f"{best_float.shape} of the float model, {best_int.shape} of the integer model"
+            )
+        heard.append(Heard(utterance, text(wanted.tokens), text(got.tokens)))
+        evaluations += best_int.size
+        agreements += int(np.count_nonzero(best_int == best_float))
+    return heard, Agreement(evaluations, agreements)
 
 
-def _summary(set_name: str, model_name: str, scored: Sequence[_Scored]) -> dict[str, Any]:
-    words = sum(word_count(item.utterance.transcript) for item in scored)
-    errors_float = sum(item.errors_float for item in scored)
-    errors_int = sum(item.errors_int for item in scored)
-    evaluations = sum(item.evaluations for item in scored)
-    changed = [item for item in scored if item.text_float != item.text_int]
-    return {
+def hear(
+    utterances: Sequence[Utterance],
+    float_model: Decode,
+    integer_model: Decode,
+    features: Features,
+    text: Text,
+    quiet: bool = False,
+    told: str = "beam",
+) -> list[Heard]:
+    """What both models hear by another decoder; arguments as for `bench_wer`."""
+    heard = []
+    for utterance in tqdm(utterances, told, unit="utt", disable=True if quiet else None):
+        vectors = features(utterance.path)
+        heard.append(Heard(utterance, text(float_model(vectors)), text(integer_model(vectors))))
+    return heard
+
+
+def summary(
+    set_name: str,
+    model_name: str,
+    heard: Sequence[Heard],
+    agreement: Agreement,
+    greedy: Sequence[Heard] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Any]:
+    """Word errors and what follows from them, as data that can be written as JSON.
+
+    Args:
+        set_name, model_name: for the result.
+        heard: what was heard by the decoder under test.
+        agreement: along the float model's greedy path.
+        greedy: what was heard by greedy decoding, where that is not the decoder under test.
+        resamples, seed: of the bootstrap (gharial.bench.bootstrap).
+
+    Returns:
+        set, model, utterances, words; errors_float, errors_int; wer_float, wer_int (fractions, see `word_error_rate`);
+        changed_utterances (utterances whose texts differ); evaluations, token_agreement (a fraction, 1 where there is
+        no evaluation); changed (name, reference, float and int text of each of those utterances); wer_ci: {float, int,
+        difference}, 95 % intervals [low, high] of the rates and of int less float, None where the set has no words;
+        with `greedy`: errors and rates of the same names in an object `greedy`, and against_greedy: {float, int}, each
+        {rate, ci, better, by_chance} of the decoder's rate less that of greedy decoding.
+    """
+    words = np.array([word_count(item.utterance.transcript) for item in heard], np.int64)
+    columns = [_errors(heard), *([] if greedy is None else [_errors(greedy)])]
+    totals = [column.sum(axis=0).tolist() for column in columns]
+    drawn = Bootstrap(np.hstack(columns), words, resamples, seed) if len(words) else None
+    changed = [item for item in heard if item.changed]
+    found = {
         "set": set_name,
         "model": model_name,
-        "utterances": len(scored),
-        "words": words,
-        "errors_float": errors_float,
-        "errors_int": errors_int,
-        "wer_float": word_error_rate(errors_float, words),
-        "wer_int": word_error_rate(errors_int, words),
+        "utterances": len(heard),
+        "words": int(words.sum()),
+        **_rates(totals[0], int(words.sum())),
         "changed_utterances": len(changed),
-        "evaluations": evaluations,
-        "token_agreement": sum(item.agreements for item in scored) / evaluations if evaluations else 1.0,
+        "evaluations": agreement.evaluations,
+        "token_agreement": agreement.agreements / agreement.evaluations if agreement.evaluations else 1.0,
         "changed": [
             {
                 "file": item.utterance.name,
@@ -152,4 +212,41 @@ def _summary(set_name: str, model_name: str, scored: Sequence[_Scored]) -> dict[
             }
             for item in changed
         ],
+        "wer_ci": _intervals(drawn, 0),
     }
+    if greedy is not None:
+        found["greedy"] = _rates(totals[1], int(words.sum())) | {"wer_ci": _intervals(drawn, 2)}
+        found["against_greedy"] = {"float": _apart(drawn, 0, 2), "int": _apart(drawn, 1, 3)}
+    return found
+
+
+def _errors(heard: Sequence[Heard]) -> np.ndarray:
+    """(n, 2) word errors of each utterance: float, int."""
+    rows = [[word_errors(h.utterance.transcript, text) for text in (h.text_float, h.text_int)] for h in heard]
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def _rates(errors: Sequence[int], words: int) -> dict[str, Any]:
+    in_float, in_int = errors
+    return {
+        "errors_float": in_float,
+        "errors_int": in_int,
+        "wer_float": word_error_rate(in_float, words),
+        "wer_int": word_error_rate(in_int, words),
+    }
+
+
+def _intervals(drawn: Bootstrap | None, first: int) -> dict[str, list[float] | None]:
+    """Intervals of a float model's rate, an integer model's, and of the latter less the former."""
+    apart = None if drawn is None else drawn.difference(first + 1, first)
+    both = [None if drawn is None else drawn.interval(system) for system in (first, first + 1)]
+    return {
+        "float": None if both[0] is None else list(both[0]),
+        "int": None if both[1] is None else list(both[1]),
+        "difference": None if apart is None else [apart.low, apart.high],
+    }
+
+
+def _apart(drawn: Bootstrap | None, system: int, other: int) -> dict[str, Any] | None:
+    found: Difference | None = None if drawn is None else drawn.difference(system, other)
+    return None if found is None else found.as_json()

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gharial.cli import terminal
+from gharial.cli.decoding import add_decoding, decoding
+from gharial.cli.rates import difference, interval
 from gharial.errors import BadInput
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ _WER_EPILOG = """\
 examples:
   gharial bench wer --set recordings/
   gharial bench wer --set recordings/ --model model.hw.pt --limit 50 --json
+  gharial bench wer --set recordings/ --decoder beam --ngram words.ngram --ngram-scale 0.1
+
+Both models are decoded by the same search; with a beam search, greedy decoding is told beside it. Rates come with 95 %
+intervals from sets drawn of this one's utterances (docs/accuracy.md).
 
 A set is a folder with recordings and a manifest.json: [{"transcript": text, "files": [{"fname": name}]}]. The float
 model needs PyTorch (pip install gharial[float]).
@@ -88,8 +94,9 @@ def add(commands: Any) -> None:
     wer.add_argument("--model", metavar="M", help="hardware checkpoint (.hw.pt); default: the demo model")
     wer.add_argument("--device", metavar="D", default="emulator", help="device (emulator)")
     wer.add_argument("--limit", metavar="N", type=int, help="only the first N utterances")
-    wer.add_argument("--prefix", metavar="P", help="prefix of both models, as in gharial transcribe")
     wer.add_argument("--json", action="store_true", help="print a JSON object")
+    # Utterances are decoded whole: what ends or divides a stream would make another comparison of it.
+    add_decoding(wer, without=("alternatives", "silence", "state_resets"))
     wer.set_defaults(run=run_wer)
     rtl = benches.add_parser(
         "rtl",
@@ -151,26 +158,35 @@ def run_wer(args: argparse.Namespace) -> int:
         raise BadInput(
             "number of utterances is out of range", "--limit", args.limit, "1 or more", "leave it out for all"
         )
+    how = decoding(args)
     progress = terminal.Progress("compiling the model, recordings measured", enabled=not args.json)
-    found = measure_wer(
-        args.set,
-        args.model,
-        args.device,
-        limit=args.limit,
-        prefix=args.prefix,
-        progress=progress,
-        note=terminal.note,
-    )
+    with how.named():
+        found = measure_wer(
+            args.set,
+            args.model,
+            args.device,
+            decoder=how.decoder,
+            options=how.options,
+            ngram=how.ngram,
+            keywords=how.keywords,
+            keyword_file=how.keyword_file,
+            prefix=how.prefix,
+            eos_mode=how.eos_mode,
+            limit=args.limit,
+            progress=progress,
+            note=terminal.note,
+        )
     if args.json:
         terminal.emit_json(found)
         return 0
-    rows = [
-        (f"{found[f'errors_{kind}']} of {found['words']} words", _percent(found[f"wer_{kind}"]), kind)
-        for kind in ("float", "int")
-    ]
-    terminal.emit(f"{found['set']}, {found['model']}, {found['utterances']} utterances")
-    for errors, rate, kind in rows:
-        terminal.emit(f"  {kind:<6} {errors}, {rate}")
+    terminal.emit(f"{found['set']}, {found['model']}, {found['utterances']} utterances{_decoder(found)}")
+    for kind in ("float", "int"):
+        errors = f"{found[f'errors_{kind}']} of {found['words']} words, {_percent(found[f'wer_{kind}'])}"
+        terminal.emit(f"  {kind:<6} {errors}{interval(found['wer_ci'][kind])}")
+        if "greedy" in found:
+            greedy, against = found["greedy"], found["against_greedy"][kind]
+            apart = "" if against is None else f": {difference(against)}"
+            terminal.emit(f"         greedy {greedy[f'errors_{kind}']}, {_percent(greedy[f'wer_{kind}'])}{apart}")
     terminal.emit(f"  texts changed: {found['changed_utterances']}")
     terminal.emit(f"  same class along the float path: {_percent(found['token_agreement'])} of {found['evaluations']}")
     for change in found["changed"]:
@@ -178,6 +194,14 @@ def run_wer(args: argparse.Namespace) -> int:
             f"  {change['file']}: {change['reference']}\n    float {change['float']}\n    int   {change['int']}"
         )
     return 0
+
+
+def _decoder(found: dict[str, Any]) -> str:
+    """What decoded, behind the headline."""
+    if found["decoder"] == "greedy":
+        return ""
+    ngram = "" if found["ngram"] is None else f", {found['ngram']} times {found['ngram_scale']:g}"
+    return f", beam {found['beam']}{ngram}"
 
 
 def run_rtl(args: argparse.Namespace) -> int:

@@ -64,18 +64,29 @@ def make_engine(
     program = driver.program
     if decoder == "greedy":
         return GreedyEngine(driver, program.manifest["decoding"]["max_symbols"])
+    options, scorer = search_settings(program, options, ngram, note)
+    return BeamEngine(driver, search_model(program, vocabulary), options, ngram=scorer, mode=mode)
+
+
+def search_settings(
+    program: Program,
+    options: DecoderOptions | None = None,
+    ngram: NgramChoice = None,
+    note: Callable[[str], object] | None = None,
+) -> tuple[DecoderOptions, NgramModel | None]:
+    """Settings with the n-gram's scale in them, and the n-gram or None; arguments and errors as for `Recogniser`."""
     options = options or DecoderOptions()
-    scorer = None
     path = ngram_of(program) if ngram is None or ngram is True else ngram
     if ngram is True and path is None:
         raise BadInput(
             "there is no n-gram beside the program", program.where, expected="a file", remedy="name the file"
         )
-    if path is not None and path is not False:
-        options = replace(options, ngram_scale=_scale(program, options, path, note))
-        if options.ngram_scale:  # else it would be asked for nothing
-            scorer = NgramModel(path, program.section("sentencepiece"), note)
-    return BeamEngine(driver, search_model(program, vocabulary), options, ngram=scorer, mode=mode)
+    if path is None or path is False:
+        return options, None
+    options = replace(options, ngram_scale=_scale(program, options, path, note))
+    if not options.ngram_scale:  # it would be asked for nothing
+        return options, None
+    return options, NgramModel(path, program.section("sentencepiece"), note)
 
 
 def search_model(program: Program, vocabulary: Vocabulary) -> SearchModel:
