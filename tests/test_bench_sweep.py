@@ -36,9 +36,9 @@ def test_grid_and_refinement() -> None:
     decoder = Decoder(0.2)
     swept = sweep(decoder.transcripts, decoder)
     # 0.2 is the middle of the plateau around it, and stays so.
-    assert decoder.asked == [None, *GRID, 0.175, 0.225, 0.1875, 0.2125]
+    assert decoder.asked == [*GRID, 0.175, 0.225, 0.1875, 0.2125, None]
     assert len(decoder.asked) == runs_planned(GRID, 2)
-    assert swept.scales == tuple(sorted(decoder.asked[1:]))  # type: ignore[type-var]
+    assert swept.scales == tuple(sorted(decoder.asked[:-1]))  # type: ignore[type-var]
     assert swept.errors.shape == (20, len(swept.scales) + 1) and swept.words.tolist() == [10] * 20
     assert swept.errors[:, -1].tolist() == [9] * 20  # greedy
     at = swept.scales.index(0.3)
@@ -48,7 +48,7 @@ def test_grid_and_refinement() -> None:
 def test_the_grid_goes_on_while_its_end_is_the_best() -> None:
     decoder = Decoder(0.45)
     swept = sweep(decoder.transcripts, decoder)
-    assert decoder.asked[:11] == [None, *GRID, 0.35, 0.4, 0.45] and swept.scales[-1] == 0.5
+    assert decoder.asked[:10] == [*GRID, 0.35, 0.4, 0.45] and swept.scales[-1] == 0.5
     assert summary(swept)["best"]["scale"] == pytest.approx(0.45, abs=0.02)
     far = Decoder(1.4, words=40)
     assert sweep(far.transcripts, far).scales[-1] == 1.0

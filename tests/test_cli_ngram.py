@@ -124,10 +124,6 @@ def test_models_that_are_none(tmp_path: Path, cli: Run) -> None:
     cli("ngram", "check", tmp_path / "none", "--model", DEMO).refused("no such file")
 
 
-def test_planned(cli: Run) -> None:
-    cli("ngram", "sweep", "words.binary").refused("'ngram sweep' is not part of this version yet")
-
-
 def test_where_the_programs_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The named folder, PATH, the cache, in this order; a named folder without them is an error."""
     for place in ("named/bin", "path", "cache/gharial/kenlm-0.3.0"):

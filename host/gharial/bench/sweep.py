@@ -70,7 +70,7 @@ def sweep(
 
     Args:
         transcripts: what is said in each utterance of the set.
-        texts: decodes the set; asked once for each scale, and first of all for greedy decoding.
+        texts: decodes the set; asked once for each scale, and at the end for greedy decoding.
         grid: scales to begin with.
         refinements: how many times the steps around the best scale are halved; 0: the grid alone, and nothing above it.
 
@@ -85,7 +85,6 @@ def sweep(
         heard = texts(scale)
         return np.array([word_errors(*pair) for pair in zip(transcripts, heard, strict=True)], np.int64)
 
-    greedy = counted(None)
     found = {scale: counted(scale) for scale in check_grid(grid)}
 
     def best() -> float:
@@ -101,7 +100,7 @@ def sweep(
         for scale in _around(sorted(found), best()):
             found[scale] = counted(scale)
     scales = tuple(sorted(found))
-    return Swept(scales, np.column_stack([*(found[scale] for scale in scales), greedy]), words)
+    return Swept(scales, np.column_stack([*(found[scale] for scale in scales), counted(None)]), words)
 
 
 def runs_planned(grid: Sequence[float], refinements: int) -> int:

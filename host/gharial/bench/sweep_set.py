@@ -81,22 +81,23 @@ def sweep_set(
     check_file(file, program.section("sentencepiece"), once)
     settings = options or DecoderOptions()
     total = len(utterances) * runs_planned(grid, refinements)
-    runs = 0
+    runs, opened = 0, StreamOptions()
 
     def texts(scale: float | None) -> list[str]:
-        nonlocal runs
+        nonlocal runs, opened
         before, runs = runs * len(utterances), runs + 1
 
         def decoded(done: int) -> None:
             if progress is not None:
                 progress(before + done, max(total, runs * len(utterances)))
 
-        if scale is None:
+        if scale is None:  # at the end: those of the beam search are there
             with Recogniser(program, device) as recogniser:
-                return _heard(recogniser, _greedy(streams, recogniser), utterances, decoded)
+                return _heard(recogniser, replace(opened, keywords=None), utterances, decoded)
         chosen = replace(settings, ngram_scale=scale)
         with Recogniser(program, device, decoder="beam", options=chosen, ngram=file, note=once) as recogniser:
-            return _heard(recogniser, streams(recogniser) if streams else None, utterances, decoded)
+            opened = opened if streams is None else streams(recogniser)
+            return _heard(recogniser, opened, utterances, decoded)
 
     swept = sweep([utterance.transcript for utterance in utterances], texts, grid, refinements)
     return {
@@ -109,14 +110,9 @@ def sweep_set(
     } | summary(swept, resamples, seed)
 
 
-def _greedy(streams: Streams | None, recogniser: Recogniser) -> StreamOptions | None:
-    """Streams of the greedy decoder, which has no keywords."""
-    return None if streams is None else replace(streams(recogniser), keywords=None)
-
-
 def _heard(
     recogniser: Recogniser,
-    options: StreamOptions | None,
+    options: StreamOptions,
     utterances: Sequence[Utterance],
     decoded: Callable[[int], object],
 ) -> list[str]:

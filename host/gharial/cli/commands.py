@@ -55,8 +55,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise _not_yet(words[0], ", ".join(command.NAME for command in _COMMANDS))
     if len(words) > 1 and words[0] == bench.NAME and words[1] in bench.PLANNED:
         raise _not_yet(f"bench {words[1]}", "bench wer")
-    if len(words) > 1 and words[0] == ngram.NAME and words[1] in ngram.PLANNED:
-        raise _not_yet(f"ngram {words[1]}", "ngram append, check, info, build")
     return _parser().parse_args(trace.split_diff(words))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gharial ngram`: n-gram files marked, checked, told, built."""
+"""`gharial ngram`: n-gram files marked, checked, told, built, weighed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 from gharial.cli import terminal
 from gharial.cli.ngram_build import add as add_build
+from gharial.cli.ngram_sweep import add as add_sweep
 
 NAME = "ngram"
-
-PLANNED = ("sweep",)
-"""What the documentation of the whole names, and this version does not have."""
 
 _EPILOG = """\
 examples:
@@ -20,6 +18,7 @@ examples:
   gharial ngram check words.binary --model model.hw.pt
   gharial ngram append words.binary --model model.hw.pt
   gharial ngram build transcripts.txt --model model.hw.pt -o words.binary
+  gharial ngram sweep --set dev/ --model model.hw.pt --ngram words.binary
 """
 
 _APPEND_EPILOG = """\
@@ -55,7 +54,7 @@ def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         NAME,
-        help="mark, check, describe and build n-gram files",
+        help="mark, check, describe, build and weigh n-gram files",
         description="N-gram files for beam search: KenLM binaries with a mark of the model that they were made for.",
         epilog=_EPILOG,
     )
@@ -94,6 +93,7 @@ def add(commands: Any) -> None:
     info.add_argument("--json", action="store_true", help="print one JSON object a file, each on a line")
     info.set_defaults(run=run_info)
     add_build(actions)
+    add_sweep(actions)
 
 
 def run_append(args: argparse.Namespace) -> int:
