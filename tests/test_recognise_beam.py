@@ -168,49 +168,74 @@ def test_on_every_device(program: Program, device: str, tmp_path: Path, seed: in
             same(heard(session, list(session.results)), spoken)
 
 
-def facts(tokens: Any) -> list[Said]:
-    return [(token.id, token.step, token.confidence) for token in tokens]
+Job = tuple[np.ndarray, tuple[int, ...], dict[str, float] | None]
+"""Vectors, prefix, boosts."""
+
+
+def in_company(recogniser: Recogniser, jobs: list[Job], random: np.random.Generator, longest: int) -> list[Spoken]:
+    """Sessions that come and go, as many at a time as there are places, of random cuts in random order."""
+    engine, waiting, live = recogniser.engine, list(range(len(jobs))), dict[int, Any]()
+    found: dict[int, Spoken] = {}
+    results: dict[int, list[StepResult]] = {number: [] for number in waiting}
+    most = engine.free
+    while waiting or live:
+        if waiting and engine.free and random.random() < 0.4:
+            number = waiting.pop()
+            vectors, prefix, boosts = jobs[number]
+            session = engine.open(prefix, recogniser.keywords(boosts) if boosts else None)
+            live[number] = session, cuts(vectors, random, longest)
+        if not live:
+            continue
+        number = int(random.choice(list(live)))
+        session, pieces = live[number]
+        piece = next(pieces, None)
+        if piece is not None:
+            session.put(piece)
+        else:
+            session.ended = True
+        for _ in range(int(random.integers(0, 4))):
+            engine.submit() or engine.collect()
+        while session.results:
+            results[number].append(session.results.popleft())
+        if session.ended:
+            engine.run()
+            assert session.error is None
+            found[number] = heard(session, results[number] + list(session.results))
+            engine.close(live.pop(number)[0])
+    assert engine.free == most
+    return [found[number] for number in range(len(jobs))]
 
 
 def test_cuts_and_company_do_not_matter(seed: int) -> None:
-    """As many streams as there are places, of random cuts in random order, with keywords of their own."""
     pytest.importorskip("kenlm", reason="the Python package kenlm is not installed")
     random = np.random.default_rng(seed)
     options = DecoderOptions(width=2, topk_threshold=4.0, ngram_scale=SCALE, blank_penalty=0.5)
     with load(decoder="beam", options=options, ngram=binary(), note=lambda _: None) as recogniser:
-        vectors = {path: vectors_of(recogniser, samples(path)) for path in FILES}
+        vectors = [vectors_of(recogniser, samples(path)) for path in FILES]
         kinds = [None, BOOSTS, {"off": 1.0}]
-        jobs = [(FILES[int(random.integers(len(FILES)))], kinds[int(random.integers(3))]) for _ in range(12)]
-        wanted = [alone(recogniser, vectors[path], boosts=boosts) for path, boosts in jobs]
-        engine, waiting, live = recogniser.engine, list(range(len(jobs))), dict[int, Any]()
-        found: dict[int, list[StepResult]] = {number: [] for number in waiting}
-        assert engine.free == 8
-        while waiting or live:
-            if waiting and engine.free and random.random() < 0.4:
-                number = waiting.pop()
-                path, boosts = jobs[number]
-                session = engine.open(keywords=recogniser.keywords(boosts) if boosts else None)
-                live[number] = session, cuts(vectors[path], random, 30)
-            if not live:
-                continue
-            number = int(random.choice(list(live)))
-            session, pieces = live[number]
-            piece = next(pieces, None)
-            if piece is not None:
-                session.put(piece)
-            else:
-                session.ended = True
-            for _ in range(int(random.integers(0, 4))):
-                engine.submit() or engine.collect()
-            while session.results:
-                found[number].append(session.results.popleft())
-            if session.ended:
-                engine.run()
-                found[number] += session.results
-                assert session.error is None
-                assert heard(session, found[number]) == wanted[number]
-                engine.close(live.pop(number)[0])
-        assert engine.free == 8
+        jobs: list[Job] = [
+            (vectors[int(random.integers(len(FILES)))], (), kinds[int(random.integers(3))]) for _ in range(12)
+        ]
+        wanted = [alone(recogniser, *job) for job in jobs]
+        assert recogniser.free_streams == 8
+        assert in_company(recogniser, jobs, random, 30) == wanted
+
+
+@pytest.mark.parametrize("case", RANDOM_CASES)
+def test_company_of_prefixes_and_strategies(program: Program, case: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    with Recogniser(program, decoder="beam", options=DecoderOptions(**RANDOM_CASES[case])) as recogniser:
+        jobs: list[Job] = []
+        for _ in range(10):
+            vectors = random.integers(-50, 51, (int(random.integers(0, 20)), 240)).astype(np.int8)
+            prefix = tokens_of(str(random.choice(["", "<pnc>", "<nopnc><lang_en>"])))
+            jobs.append((vectors, prefix, {"on": 0.7, "o": -0.2} if random.random() < 0.5 else None))
+        wanted = [alone(recogniser, *job) for job in jobs]
+        assert in_company(recogniser, jobs, random, 7) == wanted
+
+
+def facts(tokens: Any) -> list[Said]:
+    return [(token.id, token.step, token.confidence) for token in tokens]
 
 
 @pytest.mark.parametrize("decoder", ["greedy", "beam"])

@@ -13,7 +13,8 @@ from gharial.devices.base import Device
 from gharial.driver.entries import Bytes, DecodeBatch, DecodeEntry, EncodeBatch, EncodeEntry, GreedyEntry
 from gharial.driver.layout import ALIGN
 from gharial.driver.loader import Progress
-from gharial.driver.pieces import Builder, Limits
+from gharial.driver.piece import Limits
+from gharial.driver.pieces import Builder
 from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, join_decode
 from gharial.driver.session import KINDS, WATCHDOG, Session
 from gharial.driver.slots import SlotImage, SlotPool

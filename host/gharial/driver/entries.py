@@ -222,25 +222,34 @@ def no_hazard(
         )
 
 
-def sound(batch: DecodeBatch, encoder: int, prediction: int, tokens: int) -> bool:
-    """Whether nothing is wrong with what `unpack_decode` gave: a quick look, which may take a good batch for a bad one.
+def quickly_checked(entries: Bytes, encoder: int, prediction: int, tokens: int) -> list[int] | None:
+    """A look at decode entries as the ISA has them that is cheap for the usual few, and may take good ones for bad.
 
     Args:
-        batch: entries.
+        entries: (n, 16) bytes.
         encoder, prediction: slots there are.
         tokens: rows of the embedding.
+
+    Returns:
+        Destinations of the entries with a prediction step; None if something may be wrong with the entries.
     """
-    if not len(batch):
-        return False
-    sources, destinations = batch.source.tolist(), batch.destination.tolist()
+    if entries.dtype != np.uint8 or entries.ndim != 2 or entries.shape[1] != DECODE_ENTRY.bytes:
+        return None
+    sources, destinations, stepped = [], [], []
+    for first, slots, token, nothing in np.ascontiguousarray(entries).view("<u4").tolist():
+        source, destination, kind = slots & 0xFFFF, slots >> 16, first >> _KIND.lsb & 3
+        if nothing or first & ~_DECODE_BITS or first & 0xFFFF >= encoder or token >= tokens or kind == len(Kind):
+            return None
+        if source >= prediction or destination >= prediction:
+            return None
+        sources.append(source)
+        destinations.append(destination)
+        if kind != Kind.NONE:
+            stepped.append(destination)
+        elif source != destination:
+            return None
     written = set(destinations)
-    return (
-        int(batch.encoder.max()) < encoder
-        and max(sources) < prediction
-        and max(destinations) < prediction
-        and int(batch.token.max()) < tokens
-        and int(batch.kind.max()) < len(Kind)
-        and len(written) == len(destinations)
-        and all(a == b or a not in written for a, b in zip(sources, destinations, strict=True))
-        and bool(((batch.source == batch.destination) | (batch.kind != Kind.NONE)).all())
-    )
+    if not written or len(written) < len(destinations):
+        return None
+    alone = all(a == b or a not in written for a, b in zip(sources, destinations, strict=True))
+    return stepped if alone else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from gharial.devices.base import Device
 from gharial.driver.layout import MemoryPlan, staging_bytes
-from gharial.driver.pieces import Piece
+from gharial.driver.piece import Piece
 from gharial.driver.ticket import Ticket
 from gharial.errors import CommandFailed
 from gharial.isa.commands import Flag, Operation

@@ -5,12 +5,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from gharial.driver.entries import Bytes, DecodeBatch, EncodeBatch, Ints, inside, no_hazard, pack, sound, unpack_decode
+from gharial.driver.entries import (
+    Bytes,
+    DecodeBatch,
+    EncodeBatch,
+    Ints,
+    inside,
+    no_hazard,
+    pack,
+    quickly_checked,
+    unpack_decode,
+)
 from gharial.driver.layout import ENTRY_BYTES, staging_bytes
+from gharial.driver.piece import Limits, Piece
 from gharial.driver.results import DecodeForm, DecodeResult, GreedyResult, LogitScale, parse_decode, parse_greedy
 from gharial.errors import BadRequest
 from gharial.isa.commands import (
@@ -32,59 +42,6 @@ from gharial.program.inspect import slot_bytes
 
 _FUZZY_BLOCK, _FUZZY_DEPTH = 256, 8  # classes of a block, and those of which one survives (numerics.md, section 9)
 _MAX_TEMPERATURE = (1 << 16) - 1
-
-
-@dataclass
-class Piece:
-    """One command.
-
-    Attributes:
-        operation: what it does.
-        fields: of the descriptor, without addresses, tag and CRCs.
-        entries: the entry list.
-        payload: features, images to restore, or a program chunk.
-        result_bytes: what it will write.
-        first: index of its first entry in the batch.
-        encoder, prediction: destination slots.
-        take: given the result bytes, when it is done well; ValueError if they make no sense.
-        restores: the payload lies where results would.
-    """
-
-    operation: Operation
-    fields: dict[str, int] = field(default_factory=dict)
-    entries: bytes = b""
-    payload: bytes = b""
-    result_bytes: int = 0
-    first: int = 0
-    encoder: tuple[int, ...] = ()
-    prediction: tuple[int, ...] = ()
-    take: Callable[[bytes], None] | None = None
-    restores: bool = False
-
-    @property
-    def staging(self) -> int:
-        """Staging bytes that it needs."""
-        return staging_bytes(len(self.entries) + len(self.payload) + self.result_bytes)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a command may carry, and which slots there are.
-
-    Attributes:
-        entries: entries of a command.
-        preferred: staging bytes that a command should take, so that two fit.
-        most: staging bytes that it can take.
-        encoder, prediction: slots.
-        checked: whether entries and features carry CRCs.
-    """
-
-    entries: int
-    preferred: int
-    most: int
-    encoder: int
-    prediction: int
-    checked: bool
 
 
 class Builder:
@@ -272,22 +229,31 @@ class Builder:
         Raises:
             BadRequest: an entry that is none, is out of range, or in another's way.
         """
+        quick = quickly_checked(entries, self.limits.encoder, self.limits.prediction, self.tokens)
+        if quick is not None and len(entries) <= form.most:
+            return [self._decode_piece(form, entries, 0, tuple(quick), take)]
         batch = unpack_decode(entries)
-        if not sound(batch, self.limits.encoder, self.limits.prediction, self.tokens):
-            self._check_decode(batch)  # says what is wrong
+        self._check_decode(batch)
         pieces = []
         for cut in self._cut(len(batch), ENTRY_BYTES + form.stride):
-
-            def done(data: bytes, joint: np.ndarray = batch.joint[cut]) -> None:
-                if self.limits.checked:  # raises where the link has damaged them, so that they are read again
-                    parse_decode(data, form.stride, joint, form.mode, form.k, form.named, self.classes, form.scale)
-                take(data)
-
-            size = (cut.stop - cut.start) * form.stride
-            piece = Piece(Operation.DECODE, dict(form.fields), entries[cut].tobytes(), b"", size, cut.start, take=done)
-            piece.prediction = _tuple(batch.destination[cut][batch.kind[cut] != Kind.NONE])
-            pieces.append(piece)
+            stepped = _tuple(batch.destination[cut][batch.kind[cut] != Kind.NONE])
+            pieces.append(self._decode_piece(form, entries[cut], cut.start, stepped, take))
         return pieces
+
+    def _decode_piece(
+        self, form: DecodeForm, entries: Bytes, first: int, stepped: tuple[int, ...], take: Callable[[bytes], None]
+    ) -> Piece:
+        joint = unpack_decode(entries).joint if self.limits.checked else None  # the entries may be written over
+
+        def done(data: bytes) -> None:
+            if joint is not None:  # raises where the link has damaged them, so that they are read again
+                parse_decode(data, form.stride, joint, form.mode, form.k, form.named, self.classes, form.scale)
+            take(data)
+
+        size = len(entries) * form.stride
+        piece = Piece(Operation.DECODE, dict(form.fields), entries.tobytes(), b"", size, first, take=done)
+        piece.prediction = stepped
+        return piece
 
     def _check_decode_arguments(self, k: int, mode: Mode, named: Sequence[int]) -> None:
         most = min(MAX_K, self.classes)

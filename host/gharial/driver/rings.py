@@ -14,7 +14,7 @@ import numpy as np
 from gharial.devices.base import Device
 from gharial.driver.faults import explain, fault_name, keeps_state, unit_name
 from gharial.driver.layout import ENTRY_BYTES, MemoryPlan, Region, aligned
-from gharial.driver.pieces import Piece
+from gharial.driver.piece import Piece
 from gharial.driver.registers import MASK, Registers, bits
 from gharial.driver.staging import Staging
 from gharial.driver.ticket import Ticket

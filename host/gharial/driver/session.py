@@ -14,7 +14,7 @@ from gharial.devices.base import Device
 from gharial.driver.faults import explain, fault_name, unit_name
 from gharial.driver.layout import plan_memory
 from gharial.driver.loader import Loader, Progress
-from gharial.driver.pieces import Piece
+from gharial.driver.piece import Piece
 from gharial.driver.registers import MASK, Counters, Registers
 from gharial.driver.rings import Posted, Rings, failure
 from gharial.driver.stall import diagnose
