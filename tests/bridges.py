@@ -223,7 +223,7 @@ class EtherServer(Server):
         received: packets from the host.
         to_board, to_host: faults of the network.
         mute: takes everything and answers nothing.
-        stuck: stands still, since a record was larger than its buffer.
+        stuck: stands still, since a record was larger than its buffer, or wrote and read.
     """
 
     HOST = "127.0.0.2"
@@ -261,11 +261,12 @@ class EtherServer(Server):
         _, enabled, writes, reads = struct.unpack_from(">4B", data, 8)
         body = [word for (word,) in struct.iter_unpack(">I", data[12:])]
         assert enabled == 0x0F and sizes == 0x44
-        if len(body) > self.BUFFER:
+        if len(body) > self.BUFFER or (writes and reads):  # LiteEth 2024.12 loses its way in the latter, too
             self.stuck = True
             return
         if writes:
-            base, words, body = body[0], body[1 : 1 + writes], body[1 + writes :]
+            base, words = body[0], body[1:]
+            assert len(words) == writes
             for index, word in enumerate(words):
                 self.bus.write(base + 4 * index, word)
         if reads:

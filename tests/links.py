@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from bridges import Bus, EtherServer, Server, UartServer
 from small_program import TINY, assemble
@@ -67,8 +66,7 @@ class Board:
     device: Device
     bus: Bus
     server: Any
-    link: LitexDevice
-    closing: list[Server] = field(default_factory=list)
+    link: Any
 
     def bells(self) -> list[int]:
         """Values that CMD_TAIL was given, in order."""
@@ -96,21 +94,3 @@ def connect(server: Server) -> LitexDevice:
         return LitexDevice(f"litex:uart:{server.path}", TINY, UartBridge(server.path, BAUD, SOON))
     assert isinstance(server, EtherServer)
     return LitexDevice("litex:eth", TINY, EtherboneBridge(server.HOST, server.port, SOON / 2))
-
-
-def once(*numbers: int) -> Callable[[int], bool]:
-    """Whether a number is one of these, counted from now on; each once."""
-    left = set(numbers)
-
-    def hit(number: int) -> bool:
-        if number in left:
-            left.remove(number)
-            return True
-        return False
-
-    return hit
-
-
-def quiet(values: np.ndarray) -> list[int]:
-    """Numbers as Python has them."""
-    return [int(value) for value in values]

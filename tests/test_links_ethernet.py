@@ -15,7 +15,7 @@ from small_program import TINY, assemble
 from small_run import transcript
 
 import gharial
-from gharial.devices.litex.etherbone import MOST_READ, MOST_WRITTEN, EtherboneBridge, answer, packet
+from gharial.devices.litex.etherbone import MOST, EtherboneBridge, answer, reading, writing
 from gharial.driver import Driver
 from gharial.errors import BadInput, DeviceError, GharialError, LinkError
 from gharial.isa import _registers as reg
@@ -40,10 +40,9 @@ def driver(here: Board) -> Iterator[Driver]:
 def test_packets_byte_by_byte() -> None:
     """As LiteX's own host tool makes them: header, record, base and words, return address and addresses."""
     head = "4e6f1044" + "00000000"
-    assert packet(b"", 0, (0x30000000, 0x30000014), 7).hex() == head + "000f0002" + "00000007" + "30000000" + "30000014"
+    assert reading(0x30000010, 2, 7).hex() == head + "000f0002" + "00000007" + "30000010" + "30000014"
     words = bytes.fromhex("0102030405060708")
-    expected = head + "000f0201" + "40000010" + "0102030405060708" + "00000009" + "30000000"
-    assert packet(words, 0x40000010, (0x30000000,), 9).hex() == expected
+    assert writing(0x40000010, words).hex() == head + "000f0200" + "40000010" + "0102030405060708"
     assert answer(bytes.fromhex(head + "000f0200" + "00000007" + "0102030405060708")) == (7, words)
     assert answer(bytes.fromhex("4e6f1244" + "00000000")) == (0, b"")
     for bad in ("", "4e6f1044", "4e6e1044" + "00000000", head, head + "000f0200" + "00000007" + "01020304"):
@@ -60,7 +59,7 @@ def test_no_record_is_larger_than_the_bridges_buffer(here: Board, seed: int) -> 
     chosen = random.Random(seed)
     copy = bytearray(TINY.window_bytes)
     for _ in range(30):
-        count = chosen.choice([0, 1, 4, 4 * MOST_WRITTEN, 4 * MOST_WRITTEN + 1, 4 * MOST_READ, 4 * MOST_READ + 4, 500])
+        count = chosen.choice([0, 1, 4, 4 * MOST, 4 * MOST + 1, 4 * MOST + 4, 500])
         at = chosen.randrange(len(copy) - count + 1)
         data = chosen.randbytes(count)
         here.link.write_memory(at, data)
@@ -140,15 +139,16 @@ def test_a_doorbell_is_not_rung_twice(here: Board, driver: Driver, arrived: bool
     """Where its answer is lost a read tells that it arrived; where it is lost itself the read tells that it did not."""
     frames(driver)
     here.bus.log.clear()
-    losing, bell = [1], [False]
+    losing, packets = [1], []
 
     def to_board(number: int, data: bytes) -> list[bytes]:
-        bell[0] = rings(number, data)
-        return [] if not arrived and bell[0] and losing and losing.pop() else [data]
+        packets.append(rings(number, data))
+        return [] if not arrived and packets[-1] and losing and losing.pop() else [data]
 
     def to_host(number: int, data: bytes) -> list[bytes]:
+        """The answer to the read that is behind the doorbell."""
         del number
-        return [] if arrived and bell[0] and losing and losing.pop() else [data]
+        return [] if arrived and packets[-2:-1] == [True] and losing and losing.pop() else [data]
 
     here.server.to_board, here.server.to_host = to_board, to_host
     driver.reset("encoder", [0]).result()
@@ -178,13 +178,13 @@ def test_a_late_doorbell_halts_and_is_recovered_from(here: Board, driver: Driver
 
 
 def test_a_bridge_that_stops_answering(here: Board, driver: Driver) -> None:
-    here.server.mute = True
+    here.server.mute, here.link.bridge.answer_s = True, 0.02
     with pytest.raises(LinkError, match="no answer from 127") as caught:
         frames(driver)
     assert len(str(caught.value).splitlines()) <= 3
     with pytest.raises(LinkError, match="no answer"):
         driver.recover()
-    here.server.mute = False
+    here.server.mute, here.link.bridge.answer_s = False, SOON
     assert not driver.recover().reloaded
     assert frames(driver) == expected_frames()
 

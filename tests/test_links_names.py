@@ -123,10 +123,15 @@ def test_a_board_says_what_it_is(there: tuple[Device, str], monkeypatch: pytest.
         assert len(str(caught.value).splitlines()) <= 3
 
 
-def test_names_with_rates_and_ports(there: tuple[Device, str]) -> None:
+def test_names_with_rates_and_ports(there: tuple[Device, str], monkeypatch: pytest.MonkeyPatch) -> None:
     _, name = there
     device = open_device(f"{name}@115200", TINY, {})
     assert isinstance(device, LitexDevice) and "115200 baud" in device.bridge.where
     device.close()
-    with pytest.raises(LinkError, match=r"no answer from 127.0.0.3, UDP port 4321"):
+    for text in ("0", "-1", "long", "nan", "1e9"):
+        monkeypatch.setenv("GHARIAL_LINK_SECONDS", text)
+        with pytest.raises(BadInput, match="GHARIAL_LINK_SECONDS"):
+            open_device(name, TINY, {})
+    monkeypatch.setenv("GHARIAL_LINK_SECONDS", "0.02")
+    with pytest.raises(LinkError, match=r"no answer from 127.0.0.3, UDP port 4321 in 5 tries of 0.02 s"):
         open_device("litex:eth:127.0.0.3:4321", TINY, {})

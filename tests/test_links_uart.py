@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bridges import Bus, Fault, UartServer
-from links import BAUD, Board, board, connect, emulator, expected, expected_frames, frames
+from links import BAUD, SOON, Board, board, connect, emulator, expected, expected_frames, frames
 from small_program import TINY, assemble
 from small_run import transcript
 
@@ -221,13 +221,13 @@ def test_a_byte_on_its_way_to_the_board_is_changed(here: Board, seed: int) -> No
 
 def test_a_bridge_that_stops_answering(here: Board, driver: Driver) -> None:
     frames(driver)
-    here.server.mute = True
+    here.server.mute, here.link.bridge.answer_s = True, 0.05
     with pytest.raises(LinkError, match=r"no answer from .* in 3 tries") as caught:
         frames(driver)
     assert "baud" in str(caught.value) and len(str(caught.value).splitlines()) <= 3
     with pytest.raises(LinkError, match="no answer"):
         driver.recover()
-    here.server.mute = False
+    here.server.mute, here.link.bridge.answer_s = False, SOON
     recovery = driver.recover()
     assert not recovery.reloaded
     assert frames(driver) == expected_frames()

@@ -29,8 +29,11 @@ class Bridge(ABC):
         """What is at the address."""
 
     @abstractmethod
-    def write(self, address: int, data: bytes) -> None:
-        """Put words there. It may be carried out more than once, until the next read or ring; never after it."""
+    def write(self, address: int, data: bytes, kept: bool = True) -> None:
+        """Put words there; `kept` says that they read back as written.
+
+        It may be carried out more than once, until the next read or ring; never after it.
+        """
 
     @abstractmethod
     def ring(self, address: int, value: int) -> None:

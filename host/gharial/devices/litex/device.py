@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import Any
 
 from gharial.devices.litex.bridge import WORD, Bridge
 from gharial.devices.litex.etherbone import EtherboneBridge
@@ -14,7 +16,12 @@ from gharial.isa import _registers as reg
 from gharial.isa.configs import Config
 
 BAUD = 1_000_000
+PATIENCE = "GHARIAL_LINK_SECONDS"
 
+# Registers, and a value of one, that do not read back as written.
+_PASSING = frozenset((reg.COUNTER_SNAPSHOT.offset, reg.IRQ_STATUS.offset))
+_RESET = (reg.CONTROL.offset, 2)
+_MOST_PATIENT = 3600
 _SAME = 4  # reads of a register, before the link is blamed for two that differ
 _EXPECTED = "litex:uart:PORT, litex:uart:PORT@BAUD, litex:eth:HOST or litex:eth:HOST:PORT"
 
@@ -38,23 +45,37 @@ def open_litex(name: str, config: Config) -> LitexDevice:
 
 
 def open_bridge(name: str) -> Bridge:
-    """The link that a device name means."""
+    """The link that a device name means; GHARIAL_LINK_SECONDS gives it another time to answer."""
+    patient = _patience()
     kind, _, rest = name.removeprefix("litex:").partition(":")
     if kind == "uart" and rest:
         path, at, baud = rest.rpartition("@")
         if not at:
-            return UartBridge(rest, BAUD)
+            return UartBridge(rest, BAUD, **patient)
         if not path or not baud.isascii() or not baud.isdecimal() or not 0 < int(baud) < 1 << 31:
             raise BadInput("a device name with a baud rate that is none", f"device {name}", baud, _EXPECTED)
-        return UartBridge(path, int(baud))
+        return UartBridge(path, int(baud), **patient)
     if kind == "eth" and rest:
         host, colon, port = rest.partition(":")
         if not colon:
-            return EtherboneBridge(host)
+            return EtherboneBridge(host, **patient)
         if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             raise BadInput("a device name with a UDP port that is none", f"device {name}", port, _EXPECTED)
-        return EtherboneBridge(host, int(port))
+        return EtherboneBridge(host, int(port), **patient)
     raise BadInput("the name does not say where the board is", f"device {name}", expected=_EXPECTED)
+
+
+def _patience() -> dict[str, Any]:
+    text = os.environ.get(PATIENCE, "")
+    if not text:
+        return {}
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < _MOST_PATIENT:
+        raise BadInput("time for a board to answer", PATIENCE, text, f"seconds, more than 0 and below {_MOST_PATIENT}")
+    return {"answer_s": seconds}
 
 
 class LitexDevice(RemoteDevice):
@@ -95,7 +116,8 @@ class LitexDevice(RemoteDevice):
         if offset == reg.CMD_TAIL.offset:
             self.bridge.ring(address, value)
         else:
-            self.bridge.write(address, value.to_bytes(WORD, "little"))
+            kept = offset not in _PASSING and (offset, value) != _RESET
+            self.bridge.write(address, value.to_bytes(WORD, "little"), kept)
 
     def _fetch(self, address: int, count: int) -> bytes:
         skip = address % WORD

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteEth's Etherbone over UDP: one record a packet, one packet outstanding, each answered (docs/links.md).
+"""LiteEth's Etherbone over UDP: one record a packet, each write read back, one answer waited for (docs/links.md).
 
 Source: LiteEth's `frontend/etherbone.py`, which does not do all of CERN's specification: 32-bit addresses and data, one
 record a packet, no flags but probe and answer. It sends to the UDP port that it listens at. A record must fit its
-buffer, or the bridge stands still.
+buffer, or the bridge stands still. Up to its version 2024.12 a record that writes and reads makes it lose its way, so
+none does both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import errno
 import socket
 import struct
 import time
-from collections.abc import Sequence
 
 from gharial.devices.litex.bridge import WORD, Bridge, swapped
 from gharial.devices.remote import reached
@@ -21,8 +21,8 @@ from gharial.errors import BadInput, LinkError
 PORT = 1234
 BUFFER = 16
 """Words of a record's body that LiteX's bridge has room for."""
-MOST_READ = BUFFER - 1  # behind the return address
-MOST_WRITTEN = BUFFER - 3  # behind their base, before a return address and the address of one read
+MOST = BUFFER - 1
+"""Words that a packet writes or reads: their base, or the return address, is before them."""
 TRIES = 5
 
 _MAGIC = 0x4E6F
@@ -32,6 +32,7 @@ _SIZES = 0x44
 _ENABLED = 0x0F
 _PACKET = struct.Struct(">HBB4x")
 _RECORD = struct.Struct(">BBBB")
+_HEAD = _PACKET.pack(_MAGIC, _VERSION, _SIZES)
 _REFUSED_S = 0.05
 _BIGGEST = 2048
 
@@ -39,7 +40,7 @@ _BIGGEST = 2048
 class EtherboneBridge(Bridge):
     """Etherbone at an address.
 
-    Every packet asks for at least one word, whose return address is the packet's number: so that each is answered, and
+    A write is not acknowledged: what was written is read back. The return address of a read is the packet's number, so
     answers that are late, doubled or out of order are told from the one that is waited for.
 
     Args:
@@ -68,29 +69,34 @@ class EtherboneBridge(Bridge):
     def read(self, address: int, count: int) -> bytes:
         """What is at the address, a packet for every 15 words."""
         found = bytearray()
-        step = MOST_READ * WORD
+        step = MOST * WORD
         for at in range(address, address + count, step):
-            found += self._exchange(b"", 0, range(at, min(at + step, address + count), WORD))
+            found += self._ask(at, min(step, address + count - at))
         return swapped(found)
 
-    def write(self, address: int, data: bytes) -> None:
-        """Put words there, a packet for every 13; each has been carried out when the next is sent."""
+    def write(self, address: int, data: bytes, kept: bool = True) -> None:
+        """Put words there, a packet for every 15, and one to read them back."""
         body = swapped(data)
-        step = MOST_WRITTEN * WORD
-        for at in range(0, len(body), step):
-            part = body[at : at + step]
-            self._exchange(part, address + at, (address + at,))
+        for at in range(0, len(body), MOST * WORD):
+            self._set(address + at, body[at : at + MOST * WORD], kept)
+
+    def _set(self, address: int, words: bytes, kept: bool) -> None:
+        for attempt in range(TRIES):
+            self.retries += attempt > 0 and kept
+            self._send(writing(address, words))
+            found = self._ask(address, len(words))
+            if found == words or (attempt and not kept):  # what cannot be read back is written twice
+                return
+        raise LinkError(f"{self.where}: what is written does not stay", unit="link", detail=address)
 
     def ring(self, address: int, value: int) -> None:
-        """Write the index. Where no answer comes, a read tells whether it arrived."""
-        word = value.to_bytes(WORD, "big")
-        for _ in range(TRIES):
-            if self._once(word, address, (address,)) is not None:
+        """Write the index; again only where it reads as if it had not arrived."""
+        for attempt in range(TRIES):
+            self.retries += attempt > 0
+            self._send(writing(address, value.to_bytes(WORD, "big")))
+            if reached(int.from_bytes(self._ask(address, WORD), "big"), value):
                 return
-            self.retries += 1
-            if reached(int.from_bytes(self._exchange(b"", 0, (address,)), "big"), value):
-                return
-        raise self._silent()
+        raise LinkError(f"{self.where}: the doorbell does not take its index", unit="link", detail=value)
 
     def close(self) -> None:
         """Close the socket."""
@@ -98,25 +104,29 @@ class EtherboneBridge(Bridge):
         if found is not None:
             found.close()
 
-    def _exchange(self, words: bytes, base: int, reads: Sequence[int]) -> bytes:
-        """Send a packet until it is answered: only for what may be done twice."""
+    def _ask(self, address: int, count: int) -> bytes:
+        """Read until an answer comes; one to an earlier packet of the same question is as good."""
         numbers: set[int] = set()
         for attempt in range(TRIES):
             self.retries += attempt > 0
-            answer = self._once(words, base, reads, numbers)
+            self._number = self._number % 0xFFFFFFFF + 1
+            numbers.add(self._number)
+            answer = self._converse(reading(address, count // WORD, self._number), numbers, count)
             if answer is not None:
                 return answer
         raise self._silent()
 
-    def _once(self, words: bytes, base: int, reads: Sequence[int], numbers: set[int] | None = None) -> bytes | None:
-        """Send a packet and wait for its answer, or for one to an earlier packet of the same content (`numbers`)."""
-        numbers = set() if numbers is None else numbers
-        self._number = self._number % 0xFFFFFFFF + 1
-        numbers.add(self._number)
-        return self._converse(packet(words, base, reads, self._number), numbers, len(reads))
+    def _send(self, data: bytes) -> None:
+        """Send a packet that is not answered."""
+        try:
+            self._opened().send(data)
+        except ConnectionRefusedError:
+            time.sleep(_REFUSED_S)  # said of an earlier packet
+        except OSError as error:
+            raise self._broken(error) from error
 
     def _converse(self, data: bytes, numbers: set[int], count: int) -> bytes | None:
-        """The answer to one of `numbers`, of `count` words; None where none came in time."""
+        """The answer to one of `numbers`, of `count` bytes; None where none came in time."""
         link = self._opened()
         deadline = time.monotonic() + self.answer_s
         try:
@@ -124,7 +134,7 @@ class EtherboneBridge(Bridge):
             while (left := deadline - time.monotonic()) > 0:
                 link.settimeout(left)
                 found = answer(link.recv(_BIGGEST))
-                if found is not None and found[0] in numbers and len(found[1]) == count * WORD:
+                if found is not None and found[0] in numbers and len(found[1]) == count:
                     return found[1]
                 self.ignored += 1
         except TimeoutError:
@@ -133,9 +143,12 @@ class EtherboneBridge(Bridge):
             time.sleep(_REFUSED_S)  # nobody listens there now; that may be a bridge that starts
             return None
         except OSError as error:
-            self.close()
-            raise LinkError(f"{self.where}: {error.strerror or error}; check cable and address", unit="link") from error
+            raise self._broken(error) from error
         return None
+
+    def _broken(self, error: OSError) -> LinkError:
+        self.close()
+        return LinkError(f"{self.where}: {error.strerror or error}; check cable and address", unit="link")
 
     def _probe(self) -> None:
         """Ask whether Etherbone is spoken there; that reads and writes nothing."""
@@ -157,12 +170,15 @@ class EtherboneBridge(Bridge):
         return self._socket
 
 
-def packet(words: bytes, base: int, reads: Sequence[int], number: int) -> bytes:
-    """A packet with one record: words (big-endian) to `base` on, then words from each address of `reads`."""
-    body = _PACKET.pack(_MAGIC, _VERSION, _SIZES) + _RECORD.pack(0, _ENABLED, len(words) // WORD, len(reads))
-    if words:
-        body += struct.pack(">I", base) + words
-    return body + struct.pack(f">{1 + len(reads)}I", number, *reads)
+def writing(address: int, words: bytes) -> bytes:
+    """A packet that puts words (big-endian) at the address."""
+    return _HEAD + _RECORD.pack(0, _ENABLED, len(words) // WORD, 0) + address.to_bytes(WORD, "big") + words
+
+
+def reading(address: int, count: int, number: int) -> bytes:
+    """A packet that asks for `count` words from the address on, to be answered under that number."""
+    places = range(address, address + count * WORD, WORD)
+    return _HEAD + _RECORD.pack(0, _ENABLED, 0, count) + struct.pack(f">{1 + count}I", number, *places)
 
 
 def answer(data: bytes) -> tuple[int, bytes] | None:

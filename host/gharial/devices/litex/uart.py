@@ -76,8 +76,9 @@ class UartBridge(Bridge):
             found += self._burst(at, min(self.most, (address + count - at) // WORD))
         return swapped(found)
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes, kept: bool = True) -> None:
         """Send words; nothing is waited for."""
+        del kept  # what has not arrived shows at the next answer
         self._post(_Sent(address, swapped(data)))
         if self._unconfirmed > UNCONFIRMED:
             self.read(address, WORD)
@@ -152,9 +153,10 @@ class UartBridge(Bridge):
         """Let the bridge come to rest, and send again what may not have arrived; False if it does not answer."""
         self.retries += 1
         port = self._opened()
-        deadline = time.monotonic() + _NOISE
+        patient = max(1.0, self.answer_s)
+        deadline = time.monotonic() + _NOISE * patient
         try:
-            port.timeout = _QUIET
+            port.timeout = _QUIET * patient
             while port.read(1):
                 port.reset_input_buffer()
                 if time.monotonic() > deadline:
