@@ -80,12 +80,17 @@ def _slave(prefix: str, bus: axi.AXILiteInterface, address_bits: int) -> dict[st
 
 
 class Soc(SoCMini):
-    """All of an image."""
+    """All of an image.
+
+    Args:
+        board: which it is for.
+        bridge_hz: what the UART bridge takes the clock's rate for, if not its true one.
+    """
 
     mem_map: ClassVar[dict[str, int]] = {"csr": ADDRESSES.csr}
     csr_map: ClassVar[dict[str, int]] = {**SoCMini.csr_map, **_PLACES}
 
-    def __init__(self, board: Board):
+    def __init__(self, board: Board, bridge_hz: int | None = None):
         platform, oscillator, pressed, led = _on_board(board)
         super().__init__(
             platform,
@@ -96,7 +101,7 @@ class Soc(SoCMini):
             bus_timeout=BUS_CLOCKS,
         )
         self.crg = Clocks(oscillator, pressed, board)
-        self.add_uartbone(baudrate=board.uart_baud)
+        self.add_uartbone(baudrate=board.uart_baud, clk_freq=bridge_hz)
         if board.ethernet is not None:
             self._add_ethernet(board)
         sizes = {"registers": ADDRESSES.registers_size, "memory": board.memory_bytes}
@@ -143,9 +148,9 @@ def _on_board(board: Board) -> tuple[LatticeECP5Platform, Signal, Signal, Signal
     return platform, oscillator, pressed, led
 
 
-def write(board: Board, folder: Path) -> None:
-    """Write TOP.v, TOP.lpf and the memory files that TOP.v reads into the folder."""
+def write(board: Board, folder: Path, bridge_hz: int | None = None) -> None:
+    """Write TOP.v, TOP.lpf and the memory files that TOP.v reads into the folder; arguments as for Soc."""
     logging.disable(logging.INFO)  # LiteX tells all of its modules otherwise
-    soc = Soc(board)
+    soc = Soc(board, bridge_hz)
     soc.finalize()
     soc.build(build_dir=str(folder), build_name=TOP, run=False)
