@@ -15,7 +15,7 @@ from command import Run
 from recordings import LONG, SHORT
 
 from gharial.decoding import DecoderOptions, EosStrategy
-from gharial.model import compile_model
+from gharial.model import compile_model, demo_model
 from gharial.ngram import append_mark
 from gharial.recognise import EosMode, Recogniser, StateResets, StreamOptions, load
 
@@ -174,12 +174,25 @@ def test_an_n_gram(cli: Run, tmp_path: Path) -> None:
     outcome = cli("transcribe", *BEAM, "--ngram", path, "--json", LONG)
     assert outcome.code == 0 and f"{path} is not marked" in outcome.err
     assert "the model states no scale for an n-gram: 0.05 is taken" in outcome.err
+    assert json.loads(outcome.out)["decoder"] == "beam"
     append_mark(path, ngram_files.demo_pieces())
     (found,) = spoken(cli, *BEAM, "--ngram", path, "--ngram-scale", 0.5, LONG)
     with load(decoder="beam", options=DecoderOptions(ngram_scale=0.5), ngram=path) as recogniser:
         assert found == in_python(recogniser, LONG)
     (without,) = spoken(cli, *BEAM, "--ngram", "none", LONG)
     assert without == spoken(cli, *BEAM, LONG)[0] != found
+
+
+def test_the_n_gram_beside_a_program_is_taken(cli: Run, tmp_path: Path) -> None:
+    program, path = tmp_path / "demo.gprog", ngram_files.copy(tmp_path, name="demo.ngram")
+    append_mark(path, ngram_files.demo_pieces())
+    compile_model(demo_model(), "tiny").write(program)
+    command = ("--model", program, *BEAM)
+    (found,) = spoken(cli, *command, "--ngram-scale", 0.5, LONG)
+    assert [found] == spoken(cli, *command, "--ngram", path, "--ngram-scale", 0.5, LONG)
+    (without,) = spoken(cli, *command, "--ngram", "none", LONG)
+    path.unlink()
+    assert found != without == spoken(cli, *command, LONG)[0]
 
 
 def test_what_the_model_cannot_do_names_the_option(cli: Run, tmp_path: Path, model: Path) -> None:

@@ -48,7 +48,7 @@ _OF_DEVICE = {
     Fault.LOST: "the command of the stream's step failed",
 }
 _OF_HOST = {
-    Fault.SLOTS: "there is no free prediction slot for the stream's step",
+    Fault.SLOTS: "there is no free prediction slot for the stream's step: take a smaller beam or a larger device",
     Fault.MEMORY: "out of memory",
     Fault.NGRAM: "the n-gram's score is no finite number",
 }
