@@ -50,6 +50,7 @@ bench: setup-test
 	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_ngram
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m gharial bench decode
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_hours
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 	@$(VENV_PYTHON) -m scripts.bench_fidelity

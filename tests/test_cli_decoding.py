@@ -136,7 +136,7 @@ def test_greedy_has_no_setting_of_the_beam(name: str) -> None:
         (["--score-threshold", "-0.0"], ["--score-threshold: ", "above 0, or negative for none"]),
         (["--final-limit", "0"], ["--final-limit: ", "above 0, or negative for none"]),
         (["--blank-penalty", "21"], ["--blank-penalty: ", "-20 to 20"]),
-        (["--ngram-scale", "inf"], ["--ngram-scale: ", "finite"]),
+        (["--ngram-scale", "inf"], ["--ngram-scale: ", "-1000 to 1000"]),
         (["--eos-strategy", "predict", "--eos-alpha", "0"], ["--eos-alpha: ", "above 0"]),
         (["--eos-strategy", "predict", "--eos-beta", "2"], ["--eos-beta: ", "0 to 1"]),
         (["--eos-alpha", "0.5"], ["--eos-alpha: ", "--eos-strategy none", "--eos-strategy predict"]),

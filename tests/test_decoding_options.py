@@ -22,6 +22,7 @@ from gharial.errors import BadInput
         *[("temperature", wrong) for wrong in (0, -1.0, math.nan, math.inf, 0.2, "1")],
         *[(name, 0) for name in ("topk_threshold", "score_threshold", "final_limit_s")],
         *[(name, math.nan) for name in ("topk_threshold", "score_threshold", "final_limit_s", "ngram_scale")],
+        *[("ngram_scale", wrong) for wrong in (-1001, 1000.5, math.inf, 10**400)],
         *[("blank_penalty", wrong) for wrong in (20.5, -21, math.inf)],
         *[("eos", wrong) for wrong in ("classic", 3)],
         *[("eos_alpha", wrong) for wrong in (0, -1, math.inf)],
@@ -56,6 +57,8 @@ def test_defaults() -> None:
         '{"keywords": {"a": true}}',
         '{"keywords": {"a": NaN}}',
         '{"keywords": {"a": 1e999}}',
+        '{"keywords": {"a": 1001}}',
+        '{"keywords": {"a": -1e9}}',
         "[" * 100_000,
         b"\xff\xfe",
     ],
@@ -103,6 +106,6 @@ def test_spelling(text: str, fits: bool) -> None:
 
 
 def test_refused_keywords() -> None:
-    for boosts in ({"": 1.0}, {"a" * 1001: 1.0}, {"a": math.inf}, {"a b": 1.0, "a▁b": 1.0}):
+    for boosts in ({"": 1.0}, {"a" * 1001: 1.0}, {"a": math.inf}, {"a": 1e4}, {"a b": 1.0, "a▁b": 1.0}):
         with pytest.raises(BadInput):
             Keywords(boosts)

@@ -262,14 +262,22 @@ def test_wrong_calls() -> None:
 
 
 def test_memory_stays(seed: int) -> None:
-    """The pools do not grow over a long stream, and a limit on finals holds tokens back for that long only."""
+    """No pool grows beyond what a step can need, and a limit on finals holds tokens back for that long only.
+
+    Hours of it, and the memory of the process: tests/test_decoding_endurance.py.
+    """
     case = Case(DecoderOptions(topk_threshold=3.0, final_limit_s=0.5), seed, blank_rise=600, ngram=True)
     search, device = opened(case, 1)
     steps, seeds = {0: 0}, {0: 0}
-    sizes = []
+    first, width, expansions = search.pools, case.options.width, case.options.expansions
+    children, held = expansions * width + width, case.options.max_symbols * 10
+    need = {"hypotheses": children, "evaluations": 2 * expansions, "tokens": children + width * held}
+    need["ngrams"] = children + (width + 1) * need["evaluations"]
     for _ in range(300):
         run_step(search, device, [0], steps, seeds)
-        sizes.append({name: every for name, (_, every) in search.pools.items()})
-        assert len(search.kept(0)[0].tokens) <= case.options.max_symbols * 10
-    assert sizes[-1]["slots"] == sizes[0]["slots"]
+        assert len(search.kept(0)[0].tokens) <= held
+        pools = search.pools
+        assert pools["slots"][1] == first["slots"][1]
+        # They double when they are used up.
+        assert all(pools[name][1] <= max(2 * most, first[name][1]) for name, most in need.items())
     assert isinstance(DeviceError("x"), GharialError) and case.mode == Mode.TOP_K

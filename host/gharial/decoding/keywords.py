@@ -20,6 +20,7 @@ from gharial.model.vocabulary import WORD_MARK
 
 MAX_KEYWORDS = 100_000
 MAX_LETTERS = 1000
+MAX_BOOST = 1000.0  # far beyond any use: sums of the largest numbers would be infinite, and so would scores
 _LAYOUT = '{"keywords": {text: number}}'
 
 
@@ -27,8 +28,8 @@ def read_keywords(path: str | os.PathLike[str]) -> dict[str, float]:
     """Boosts by keyword, from a JSON file {"keywords": {text: number}}.
 
     Raises:
-        BadInput: the file cannot be read, is no such file, names a keyword twice, or has a boost that is no finite
-            number.
+        BadInput: the file cannot be read, is no such file, names a keyword twice, or has a boost that is no number
+            from -1000 to 1000.
     """
     with open_regular(path, f"a JSON file {_LAYOUT}") as file:
         data = file.read()
@@ -62,7 +63,10 @@ def _once(pairs: list[tuple[str, object]], path: object) -> dict[str, object]:
 def _boost(text: str, boost: object, where: object) -> float:
     with suppress(OverflowError):  # a whole number of any length is an int
         if not isinstance(boost, bool) and isinstance(boost, int | float) and math.isfinite(boost):
-            return float(boost)
+            if abs(boost) <= MAX_BOOST:
+                return float(boost)
+            limits = f"{-MAX_BOOST:g} to {MAX_BOOST:g}, -1 to 1 as a rule"
+            raise BadInput("boost is out of its range", f"{where}: {text!r}", boost, limits, "correct it")
     found = "a number of too many digits" if type(boost) is int else boost
     raise BadInput(
         "boost is no finite number", f"{where}: {text!r}", found, "a number, -1 to 1 as a rule", "correct it"
@@ -90,7 +94,8 @@ class Keywords:
         where: what the boosts came from, for errors.
 
     Raises:
-        BadInput: a keyword is empty, longer than 1000 characters or cannot be spelled, or a boost is no finite number.
+        BadInput: a keyword is empty, longer than 1000 characters or cannot be spelled, or a boost is no number from
+            -1000 to 1000.
     """
 
     def __init__(

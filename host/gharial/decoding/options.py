@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -13,6 +14,7 @@ MAX_WIDTH = 32
 MAX_SYMBOLS = 255
 MAX_EXPANSIONS = 65536
 MAX_PENALTY = 20.0
+MAX_SCALE = 1000.0
 TEMPERATURE_ONE = 1 << 14
 _MAX_TEMPERATURE = 65535
 
@@ -39,7 +41,7 @@ class DecoderOptions:
         score_threshold: nats below the best mean that a hypothesis may be; negative: none; 0 is refused.
         final_limit_s: seconds that a final may be held up; negative: none; 0 is refused.
         blank_penalty: -20 to 20, taken off blank's logit once divided by the temperature.
-        ngram_scale: weight of the n-gram's ln p; None: the checkpoint's.
+        ngram_scale: weight of the n-gram's ln p, -1000 to 1000; None: the checkpoint's.
         eos: strategy for the end-of-sequence token.
         eos_alpha: above 0, factor of its log-probability with PREDICT.
         eos_beta: 0 to 1, probability that it must exceed with PREDICT.
@@ -75,7 +77,7 @@ class DecoderOptions:
                 raise BadInput("a threshold of 0 leaves nothing", name, 0, "above 0, or negative for none")
         _real("blank_penalty", self.blank_penalty, -MAX_PENALTY, MAX_PENALTY)
         if self.ngram_scale is not None:
-            _real("ngram_scale", self.ngram_scale)
+            _real("ngram_scale", self.ngram_scale, -MAX_SCALE, MAX_SCALE)
         if not isinstance(self.eos, str) or self.eos not in list(EosStrategy):
             raise BadInput("no such strategy", "eos", self.eos, ", ".join(EosStrategy))
         object.__setattr__(self, "eos", EosStrategy(self.eos))
@@ -108,7 +110,9 @@ def _whole(name: str, value: object, least: int, most: int) -> None:
 
 def _real(name: str, value: object, least: float = -math.inf, most: float = math.inf) -> float:
     wanted = "a finite number" if least == -math.inf else f"a number from {least:.4g} to {most:.6g}"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    # Compared first: a whole number of any length is an int, but not always a float.
+    finite = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, int | float) or not finite:
         raise BadInput("setting is no number", name, value, wanted)
     if not least <= value <= most:
         raise BadInput("setting is out of its range", name, value, wanted)

@@ -18,13 +18,15 @@ from typing import Any
 
 from gharial.decoding import Keywords
 from gharial.driver import DecodeEntry, Driver, GreedyResult, Recovery
-from gharial.errors import BadInput, GharialError
+from gharial.errors import BadInput, DeviceError, GharialError
 from gharial.isa.commands import Kind
 from gharial.recognise.engine import Engine, Round, share
 from gharial.recognise.session import Alternative, Emitted, Session, StepResult
 
 ROUNDS_IN_FLIGHT = 8
 """Commands sent ahead of the results that have been taken."""
+
+_SLACK = 0.01  # of the device's log-sum-exp, with room: its error is 0.0014 at most (docs/numerics.md, section 8)
 
 ON_THE_HOST = "--decoder beam --beam-width 1 is a greedy search on the host"
 """For who wants of a greedy search what the device's own cannot do."""
@@ -85,6 +87,8 @@ class GreedyEngine(Engine[GreedySession]):
     def __init__(self, driver: Driver, max_symbols: int) -> None:
         super().__init__(driver)
         self._max_symbols = max_symbols
+        self._blank = int(driver.program.header["blank"])
+        self._least = -math.log(driver.program.header["classes"]) - _SLACK
 
     def _places(self) -> int:
         return min(self._driver.encoder_slots.free, self._driver.prediction_slots.free)
@@ -169,7 +173,7 @@ class GreedyEngine(Engine[GreedySession]):
     def _take(self, round_: Round[GreedySession], results: Any) -> None:
         if isinstance(round_, _Steps):
             for session, step, result in zip(round_.sessions, round_.steps, results, strict=True):
-                _hear(session, step, result)
+                self._hear(session, step, result)
         self._count(round_)
 
     def _lose(self, round_: Round[GreedySession], error: GharialError) -> None:
@@ -187,19 +191,22 @@ class GreedyEngine(Engine[GreedySession]):
         lost = session.encoder in recovery.lost_encoder or session.prediction in recovery.lost_prediction
         return lost and (session.sent > 0 or session.begun)
 
-
-def _hear(session: GreedySession, step: int, result: GreedyResult) -> None:
-    if session.closed or session.error is not None:
-        return
-    finals: tuple[Emitted, ...] = ()
-    if len(result.tokens):
-        logarithms = result.log_probabilities.tolist()
-        session.score += sum(logarithms)
-        session.tokens += len(logarithms)
-        finals = tuple(
-            # The log-sum-exp is rounded, so a near-certain token could come out a hair above 1.
-            Emitted(token, step, min(1.0, math.exp(logarithm)))
-            for token, logarithm in zip(result.tokens.tolist(), logarithms, strict=True)
-        )
-    readings = (session.reading(),) if session.listed else ()
-    session.results.append(StepResult(step, finals, (), readings))
+    def _hear(self, session: GreedySession, step: int, result: GreedyResult) -> None:
+        if session.closed or session.error is not None:
+            return
+        finals: tuple[Emitted, ...] = ()
+        if len(result.tokens):
+            logarithms = result.log_probabilities.tolist()
+            # Results are not trusted. The best of n classes has a probability of 1 / n or more.
+            if not (self._least <= min(logarithms) and max(logarithms) <= _SLACK and self._blank not in result.tokens):
+                self._fail([session], DeviceError("a result's tokens contradict themselves", unit="greedy results"))
+                return
+            session.score += sum(logarithms)
+            session.tokens += len(logarithms)
+            finals = tuple(
+                # The log-sum-exp is rounded, so a near-certain token could come out a hair above 1.
+                Emitted(token, step, min(1.0, math.exp(logarithm)))
+                for token, logarithm in zip(result.tokens.tolist(), logarithms, strict=True)
+            )
+        readings = (session.reading(),) if session.listed else ()
+        session.results.append(StepResult(step, finals, (), readings))
