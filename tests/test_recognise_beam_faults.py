@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkpoint_files import complete
 from plain_beam import vectors_of
+from prefix_models import checkpoint
 from recordings import FILES, LONG, SHORT, samples, talkative
 
 from gharial.decoding import DecoderOptions
@@ -18,11 +20,13 @@ from gharial.devices.open import open_device
 from gharial.driver import Driver, Recovery, Ticket
 from gharial.errors import BadInput, CommandFailed, DeviceError, GharialError
 from gharial.isa.commands import Mode
+from gharial.isa.faults import Fault
 from gharial.model import open_model, vocabulary
 from gharial.recognise import Recogniser, load
 from gharial.recognise.beam import BeamEngine, BeamSession, places
 from gharial.recognise.decoders import search_model
-from gharial.recognise.session import Alternative, StepResult
+from gharial.recognise.engine import Engine
+from gharial.recognise.session import Alternative, Session, StepResult
 
 OPTIONS = DecoderOptions(width=2, topk_threshold=3.0)
 
@@ -58,13 +62,24 @@ def outcome(session: BeamSession) -> tuple[list[StepResult], list[Alternative]]:
     return list(session.results), session.alternatives(9)
 
 
-def wanted(recogniser: Recogniser, vectors: np.ndarray) -> tuple[list[StepResult], list[Alternative]]:
-    engine = engine_of(recogniser)
-    session = opened(engine, vectors)
+def put_whole(engine: Engine[Any], vectors: np.ndarray) -> Session:
+    session: Session = engine.open()
+    session.put(vectors)
+    session.ended = True
+    return session
+
+
+def wanted_of(engine: Engine[Any], vectors: np.ndarray) -> tuple[list[StepResult], list[Alternative]]:
+    session = put_whole(engine, vectors)
     engine.run()
-    found = outcome(session)
+    assert session.error is None
+    found = list(session.results), session.alternatives(9)
     engine.close(session)
     return found
+
+
+def wanted(recogniser: Recogniser, vectors: np.ndarray) -> tuple[list[StepResult], list[Alternative]]:
+    return wanted_of(recogniser.engine, vectors)
 
 
 @pytest.mark.parametrize("kind", ["prediction", "encoder"])
@@ -253,8 +268,9 @@ def test_few_slots_change_nothing(slots: int, width: int, most: int) -> None:
 
 
 def test_too_wide_for_the_device() -> None:
-    with pytest.raises(BadInput, match="too few prediction slots"):
+    with pytest.raises(BadInput, match="too few prediction slots") as caught:
         engine_with(7, DecoderOptions())
+    complete(caught.value)
     with pytest.raises(BadInput, match="17"):
         load(decoder="beam", options=DecoderOptions(width=17), ngram=False)
 
@@ -275,18 +291,25 @@ def test_a_model_that_never_ends_a_step(tmp_path: Any) -> None:
 
 
 def test_settings_that_a_decoder_has_no_use_for(tmp_path: Any) -> None:
-    for options in ({"options": DecoderOptions(width=2)}, {"ngram": tmp_path / "a.ngram"}, {"ngram": True}):
-        with pytest.raises(BadInput, match="beam-width 1"):
+    useless: list[dict[str, Any]] = [
+        *({"options": DecoderOptions(width=2)}, {"ngram": tmp_path / "a.ngram"}, {"ngram": True}, {"mode": Mode.ALL})
+    ]
+    for options in useless:
+        with pytest.raises(BadInput, match="beam-width 1") as caught:
             load(decoder="greedy", **options)
-    with pytest.raises(BadInput, match="unknown decoder"):
+        complete(caught.value)
+    with pytest.raises(BadInput, match="unknown decoder") as caught:
         load(decoder="viterbi")
+    complete(caught.value)
     with load(decoder="greedy", options=DecoderOptions(), ngram=False) as greedy:
         keywords = greedy.keywords({"on": 1.0})
-        with pytest.raises(BadInput, match="keywords"):
+        with pytest.raises(BadInput, match="keywords") as caught:
             greedy.engine.open(keywords=keywords)
+        complete(caught.value)
         assert greedy.free_streams == 8
-    with pytest.raises(BadInput, match="no n-gram beside"):
+    with pytest.raises(BadInput, match="no n-gram beside") as caught:
         load(decoder="beam", ngram=True)
+    complete(caught.value)
     with pytest.raises(BadInput, match="end-of-sequence"):
         load(decoder="beam", options=DecoderOptions(eos="ignore"))  # type: ignore[arg-type]
 
@@ -303,8 +326,50 @@ def test_keywords_are_checked_against_the_vocabulary(recogniser: Recogniser, tmp
 
 
 def test_fuzzy_needs_its_classes(tmp_path: Any) -> None:
-    from prefix_models import checkpoint
-
     (tmp_path / SHORT.name).write_bytes(SHORT.read_bytes())
-    with pytest.raises(BadInput, match="FUZZY"):
+    with pytest.raises(BadInput, match="FUZZY") as caught:
         load(checkpoint(tmp_path, 1, None), "emulator:tiny", decoder="beam", mode=Mode.FUZZY, calibrate=tmp_path)
+    complete(caught.value)
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam"])
+def test_anything_may_fail_at_any_time(decoder: str, seed: int) -> None:
+    """Sessions come and go while the device fails in every way; each says so or has heard what it should have."""
+    random = np.random.default_rng(seed)
+    failed = finished = 0
+    with load(decoder=decoder, options=OPTIONS if decoder == "beam" else None, ngram=False) as recogniser:
+        engine, device = recogniser.engine, recogniser.device
+        assert isinstance(device, EmulatorDevice)
+        vectors = [vectors_of(recogniser, samples(path)) for path in FILES[:4]]
+        whole = [wanted_of(engine, array) for array in vectors]
+        live: list[tuple[int, Session]] = []
+        while finished < 12 or failed < 6:
+            while len(live) < 6:
+                number = int(random.integers(4))
+                live.append((number, put_whole(engine, vectors[number])))
+            for _ in range(int(random.integers(1, 40))):
+                if not engine.submit() or random.random() < 0.3:
+                    engine.collect()
+            chance = random.random()
+            if chance < 0.1:
+                device.inject_watchdog()
+            elif chance < 0.2:
+                device.inject_bus_error(Fault.BUS_READ if random.random() < 0.5 else Fault.BUS_WRITE)
+            elif chance < 0.3:
+                recogniser.driver.free("encoder", [live[int(random.integers(len(live)))][1].encoder])
+            elif chance < 0.4:
+                recogniser.driver.free("prediction", [int(random.integers(32))])
+            for number, session in list(live):
+                if session.done:
+                    live.remove((number, session))
+                    if session.error is None:
+                        assert (list(session.results), session.alternatives(9)) == whole[number]
+                        finished += 1
+                    else:
+                        assert isinstance(session.error, DeviceError)
+                        failed += 1
+                    engine.close(session)
+        for _, session in live:
+            engine.close(session)
+        recogniser.device.reset()
+        assert engine.free == 8

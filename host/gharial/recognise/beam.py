@@ -132,7 +132,8 @@ class BeamEngine(Engine[BeamSession]):
         try:
             self._form = driver.decode_form(k=k, mode=mode, named=named, temperature=options.inverse_temperature)
         except BadRequest as error:
-            raise BadInput("the model cannot be searched in this mode", f"mode {mode.name}", error) from error
+            what, remedy = "the device cannot list this model's classes so", f"take mode {Mode.TOP_K.name}"
+            raise BadInput(what, f"mode {mode.name}", error, "a mode that the model's classes allow", remedy) from error
         self.search = BeamSearch(
             model,
             options,

@@ -14,6 +14,7 @@ from gharial.driver import Driver
 from gharial.errors import BadInput
 from gharial.isa.commands import Mode
 from gharial.model import Vocabulary, ngram_of
+from gharial.model.ngram import beside
 from gharial.ngram import NgramModel
 from gharial.program import Program
 from gharial.recognise.beam import BeamEngine
@@ -29,14 +30,14 @@ NgramChoice = str | os.PathLike[str] | bool | None
 """A file; False for none; None for the one that lies beside the program, if there is one; True for that in any case."""
 
 
-def check_decoder(decoder: str, options: DecoderOptions | None, ngram: NgramChoice) -> None:
+def check_decoder(decoder: str, options: DecoderOptions | None, ngram: NgramChoice, mode: Mode = Mode.TOP_K) -> None:
     """Refuse a decoder that there is not, and settings that it has no use for.
 
     Raises:
         BadInput: as said.
     """
     if decoder not in DECODERS:
-        raise BadInput("unknown decoder", found=decoder, expected=", ".join(DECODERS))
+        raise BadInput("unknown decoder", "decoder", decoder, ", ".join(DECODERS), "name one of these")
     if decoder == "beam":
         return
     usual = DecoderOptions()
@@ -45,10 +46,11 @@ def check_decoder(decoder: str, options: DecoderOptions | None, ngram: NgramChoi
     ]
     if ngram not in (None, False):
         changed.append("ngram")
+    if mode != Mode.TOP_K:
+        changed.append("mode")
     if changed:
-        raise BadInput(
-            "the device's greedy search has no such setting", "decoder greedy", ", ".join(changed), remedy=ON_THE_HOST
-        )
+        what, found = "the device's greedy search has no such setting", ", ".join(changed)
+        raise BadInput(what, "decoder greedy", found, "the settings left as they are", ON_THE_HOST)
 
 
 def make_engine(
@@ -78,9 +80,8 @@ def search_settings(
     options = options or DecoderOptions()
     path = ngram_of(program) if ngram is None or ngram is True else ngram
     if ngram is True and path is None:
-        raise BadInput(
-            "there is no n-gram beside the program", program.where, expected="a file", remedy="name the file"
-        )
+        expected = "a program that is in a file" if program.path is None else str(beside(program.path))
+        raise BadInput("there is no n-gram beside the program", program.where, "none", expected, "name its file")
     if path is None or path is False:
         return options, None
     options = replace(options, ngram_scale=_scale(program, options, path, note))

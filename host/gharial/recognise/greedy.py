@@ -34,7 +34,7 @@ ON_THE_HOST = "--decoder beam --beam-width 1 is a greedy search on the host"
 
 def no_keywords() -> BadInput:
     """The error for keywords."""
-    return BadInput("the device's greedy search boosts no keywords", "keywords", remedy=ON_THE_HOST)
+    return BadInput("the device's greedy search boosts no keywords", "keywords", "some", "none", ON_THE_HOST)
 
 
 @dataclass(eq=False)

@@ -67,7 +67,7 @@ class Recogniser:
         tail_offset_s: float = 0.0,
         note: Callable[[str], object] | None = None,
     ) -> None:
-        check_decoder(decoder, options, ngram)
+        check_decoder(decoder, options, ngram, mode)
         self.program = program
         self.decoder = decoder
         self.front_end = front_end(program)
@@ -263,7 +263,7 @@ def load(
         BadInput: the model, the device or the settings cannot be used, or do not fit each other.
         DeviceError: the device failed.
     """
-    check_decoder(decoder, options, ngram)  # before a model may have to be compiled
+    check_decoder(decoder, options, ngram, mode)  # before a model may have to be compiled
     folder = None if calibrate is None else Path(calibrate)
     program = open_model(model, device_config(device), calibration=folder, progress=progress, note=note)
     return Recogniser(
