@@ -126,6 +126,18 @@ def test_widths() -> None:
     assert advance(5, "a", 5) == (1, 1)
 
 
+def test_marks_wait_for_their_letter() -> None:
+    """On the letter in front they would stay, as it is not written again."""
+    screen = Screen(20)
+    line = LiveLine(True, lambda: (20, 10), screen.write)
+    line.show("cafe", COMBINING + "s")
+    assert screen.text == ["cafes"]
+    line.show(COMBINING, "s")
+    assert screen.text == ["cafe" + COMBINING + "s"]
+    line.show("", COMBINING)
+    assert screen.text == ["cafe" + COMBINING]
+
+
 def test_nothing_steers_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\x9b\ttext\n") == "a\ufffd[2Jb\ufffd\ufffd text "
     assert not any(unicodedata.category(c) == "Cc" for c in printable("".join(map(chr, range(300)))))

@@ -70,7 +70,7 @@ class LiveLine:
 
     def show(self, certain: str, partial: str = "") -> None:
         """Add text that is certain, and show other text behind it in place of what was shown there before."""
-        certain, partial = printable(certain), printable(partial)
+        certain, partial = printable(certain), _standing(printable(partial))
         if not certain and partial == self._partial:
             return
         columns, rows = self._size()
@@ -124,6 +124,12 @@ def advance(column: int, text: str, columns: int) -> tuple[int, int]:
             rows, column = rows + 1, 0
         column += width
     return rows, column
+
+
+def _standing(text: str) -> str:
+    """A text without marks at its begin: they would join the character in front of it, and stay there."""
+    marks = next((at for at, character in enumerate(text) if cells(character)), len(text))
+    return text[marks:]
 
 
 def cells(character: str) -> int:
