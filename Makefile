@@ -37,7 +37,7 @@ test: setup-test
 lint: setup-lint
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
-	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/ sim/mutants/ sim/decoding/
+	@$(VENV_PYTHON) -m mypy host/ scripts/ sim/reference/ sim/mutants/ sim/decoding/ sim/links/
 	@$(VENV_PYTHON) scripts/gen_registers.py --check --markdown docs/registers.md
 	@$(VENV_PYTHON) scripts/check_tree.py
 	@$(VENV_PYTHON) -m scripts.rtl.lint
@@ -55,6 +55,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 	@$(VENV_PYTHON) -m scripts.bench_fidelity
 	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_links
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \

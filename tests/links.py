@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from bridges import Bus, EtherServer, Server, UartServer
+from sim.links.bridges import Bus, EtherServer, Server, UartServer
 from small_program import TINY, assemble
 from small_run import features, transcript
 

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bridges import Bus, UartServer
 from command import Outcome
 from links import emulator
+from sim.links.bridges import Bus, UartServer
 
 from gharial.errors import LinkError
 from gharial.flash import cable, link, loader
@@ -196,6 +196,18 @@ def test_images_that_are_not_there(bench: Bench, flash: Run) -> None:
     flash().refused("report.json: no such file", "make bitstream")
     flash(key="toaster").refused("unknown board", "found toaster", "ulx3s-85f, ecpix5-85f")
     assert not bench.log
+
+
+def test_images_inspected(bench: Bench, cli: Run) -> None:
+    path = bench.folder / BOARD / "image.bit"
+    found = cli("inspect", path)
+    assert found.code == 0 and "bitstream, good" in found.out and "gharial flash ulx3s-85f" in found.out
+    assert json.loads(cli("inspect", "--json", path).out)["part"] == board(BOARD).part
+    for changes in ({"image_sha256": "0" * 64}, {"board": "toaster"}, {"part": "xc7"}):
+        bench.image(**changes)
+        assert json.loads(cli("inspect", "--json", path).out)["problem"]["what"]
+    (bench.folder / BOARD / "report.json").unlink()
+    assert "an image without its report" in cli("inspect", path).out
 
 
 def test_usage(bench: Bench, flash: Run, cli: Run) -> None:

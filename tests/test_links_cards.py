@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cards import ERESTARTSYS, Kernel
 from links import emulator, expected, expected_frames, frames
+from sim.links.cards import ERESTARTSYS, Kernel
 from small_program import TINY, assemble
 from small_run import transcript
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bridges import Bus, EtherServer
 from links import SOON, Board, board, connect, emulator, expected, expected_frames, frames
+from sim.links.bridges import Bus, EtherServer
 from small_program import TINY, assemble
 from small_run import transcript
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from bridges import UartServer
 from command import Outcome
 from conftest import ROOT
 from links import board
+from sim.links.bridges import UartServer
 from small_program import TINY
 
 from gharial.devices import boards

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bridges import Bus, Fault, UartServer
 from links import BAUD, SOON, Board, board, connect, emulator, expected, expected_frames, frames
+from sim.links.bridges import Bus, Fault, UartServer
 from small_program import TINY, assemble
 from small_run import transcript
 
@@ -21,6 +21,7 @@ from gharial.devices.litex import LitexDevice
 from gharial.devices.litex.uart import UartBridge
 from gharial.driver import Driver, GreedyEntry
 from gharial.errors import DeviceError, GharialError, LinkError
+from gharial.isa import _registers as reg
 from gharial.isa.commands import greedy_result_bytes
 from gharial.isa.configs import config
 from gharial.model import open_model
@@ -200,10 +201,42 @@ def test_a_doorbell_is_not_rung_twice(here: Board, driver: Driver) -> None:
     assert here.link.bridge.retries == 1 and len(here.bells()) == 1
     here.bus.log.clear()
     # Doorbell: the last 10 bytes before the 6 of the read.
-    size = (6 + 16) + (6 + 64)  # entry and descriptor go before it
+    size = 2 * (6 + 64)  # entry and descriptor go before it
+    here.link.read_register(0)  # an answer: whatever was sent before has arrived
     here.server.to_board = at(here.server.received + size + 4, lost)
     driver.reset("encoder", [0]).result()
     assert here.link.bridge.retries == 2 and len(here.bells()) == 1, "one that was lost is rung again"
+
+
+def test_commands_that_are_lost_without_a_trace(here: Board, driver: Driver) -> None:
+    """The bridge forgot them, and found its way by the next: the read behind them is answered."""
+    frames(driver)
+    part = 6 + 64  # an entry with what fills it up, then a descriptor; the doorbell is 10 bytes behind them
+    for first, count in ((2 * part, 10), (0, 2 * part + 10), (part, part + 10)):
+        here.link.read_register(0)  # an answer: whatever was sent before has arrived
+        start = here.server.received + first
+        here.server.to_board = lambda n, value, a=start, b=start + count: None if a <= n < b else value
+        here.bus.log.clear()
+        driver.reset("encoder", [0]).result()
+        assert len(here.bells()) == 1
+    assert here.link.bridge.retries == 3
+    assert frames(driver) == expected_frames()
+
+
+def test_the_host_took_completions_and_the_board_did_not_hear_of_it(here: Board, driver: Driver) -> None:
+    """The ring would be full for good."""
+    place, real, lost = here.bus.places.registers + reg.CPL_HEAD.offset, here.bus.write, []
+
+    def deaf(address: int, value: int) -> None:
+        if address == place and len(lost) < 1 << driver.plan.ring_log2:
+            lost.append(value)
+        else:
+            real(address, value)
+
+    here.bus.write = deaf  # type: ignore[method-assign]
+    for _ in range(1 + (1 << driver.plan.ring_log2)):
+        driver.reset("encoder", [0]).result()
+    assert len(lost) == 1 << driver.plan.ring_log2
 
 
 def test_a_byte_on_its_way_to_the_board_is_changed(here: Board, seed: int) -> None:

@@ -15,6 +15,7 @@ from gharial.errors import BadInput
 from gharial.files import open_regular
 from gharial.inspect.bitstreams import bitstream_kind
 from gharial.isa.boards import Board
+from gharial.isa.boards import board as named
 from gharial.isa.header import INTERFACE_TEXT
 
 IMAGE, REPORT = "image.bit", "report.json"
@@ -50,16 +51,28 @@ def find_image(board: Board, folder: Path = FOLDER) -> Image:
         BadInput: there is none, it is of another board, part, configuration or interface, or it was changed since.
     """
     place = folder / board.key
-    again = _AGAIN + board.key
-    report = _report(place / REPORT, again)
+    return _checked(board, place / IMAGE, _report(place / REPORT, _AGAIN + board.key))
+
+
+def read_image(path: Path) -> Image:
+    """An image with its report beside it, for the board that this names.
+
+    Raises:
+        BadInput: as for `find_image`, or this version does not know the board.
+    """
+    report = _report(path.with_name(REPORT), "look at an image where `make bitstream` left it")
+    return _checked(named(report["board"]), path, report)
+
+
+def _checked(board: Board, path: Path, report: dict[str, Any]) -> Image:
+    again, told = _AGAIN + board.key, path.with_name(REPORT)
     expected = {"board": board.key, "part": board.part, "config": board.config}
     for key, value in expected.items():
         if report[key] != value:
-            raise BadInput(f"the image is for another {key}", place / REPORT, report[key], value, again)
+            raise BadInput(f"the image is for another {key}", told, report[key], value, again)
     if _numbers(report["interface_version"]) != _numbers(INTERFACE_TEXT):
         what = "the image has another interface version than this package"
-        raise BadInput(what, place / REPORT, report["interface_version"], INTERFACE_TEXT, again)
-    path = place / IMAGE
+        raise BadInput(what, told, report["interface_version"], INTERFACE_TEXT, again)
     with open_regular(path, "an image", again) as file:
         data = file.read(_MOST + 1)
     if not data or len(data) > _MOST:

@@ -73,12 +73,28 @@ def slot_state(file: str, head: bytes, size: int) -> Description | None:
 
 
 def bitstream(file: str, head: bytes, size: int) -> Description | None:
-    """An image for an FPGA: named, and not used by this version."""
+    """An image for an FPGA: good where its report is beside it and says so (docs/bitstream.md)."""
+    from gharial.flash.image import REPORT, read_image
+
     found = bitstream_kind(head)
     if found is None:
         return None
-    error = BadInput("boards are not part of this version yet", file, found, remedy="load it with the maker's own tool")
-    return bad(file, "bitstream", error, bytes=size)
+    if not Path(file).with_name(REPORT).is_file():
+        what = "an image without its report, so there is no telling whether it is good"
+        remedy = "gharial's own are in bitstreams/BOARD, made by make bitstream"
+        return bad(file, "bitstream", BadInput(what, file, found, f"{REPORT} beside it", remedy), bytes=size)
+    try:
+        report = read_image(Path(file)).report
+    except BadInput as error:
+        return bad(file, "bitstream", error, bytes=size)
+    kept = ("board", "part", "config", "interface_version", "fmax_mhz", "multipliers", "source_hash")
+    facts = {key: report[key] for key in kept if key in report}
+    rows = [
+        ("for", f"{report['board']} ({report['part']}), configuration {report['config']}"),
+        ("interface", report["interface_version"]),
+        ("load it", f"gharial flash {report['board']}"),
+    ]
+    return good(file, "bitstream", facts, rows)
 
 
 def sentencepiece(file: str, head: bytes, size: int) -> Description | None:

@@ -40,6 +40,14 @@ class Bridge(ABC):
         """Write a free-running index; sent again only where a read shows that it has not been taken."""
 
     @abstractmethod
+    def confirm(self) -> None:
+        """See that the last index rung has arrived, with all that was written before it: for what may get lost."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Nothing that was sent is to be sent again: the device begins anew."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the link; it opens again at the next call."""
 

@@ -96,7 +96,24 @@ class LitexDevice(RemoteDevice):
     def __init__(self, name: str, config: Config, bridge: Bridge, places: BusMap | None = None) -> None:
         super().__init__(name, config)
         self.bridge = bridge
+        self._taken: int | None = None  # completions that the host has taken
         self.places = places or BusMap()
+
+    def wait(self, completions: int, timeout: float) -> bool:
+        """As any board's; who waits sees first that what was sent has arrived."""
+        with self._lock:
+            self._check_open()
+            self.bridge.confirm()
+            if self._taken is not None:
+                self._store(reg.CPL_HEAD.offset, self._taken)
+        return super().wait(completions, timeout)
+
+    def reset(self) -> None:
+        """Soft reset."""
+        with self._lock:
+            self._taken = None
+            super().reset()
+            self.bridge.forget()
 
     def _load(self, offset: int) -> int:
         address = self.places.registers + offset
@@ -116,6 +133,8 @@ class LitexDevice(RemoteDevice):
         if offset == reg.CMD_TAIL.offset:
             self.bridge.ring(address, value)
         else:
+            if offset == reg.CPL_HEAD.offset:
+                self._taken = value
             kept = offset not in _PASSING and (offset, value) != _RESET
             self.bridge.write(address, value.to_bytes(WORD, "little"), kept)
 

@@ -98,6 +98,12 @@ class EtherboneBridge(Bridge):
                 return
         raise LinkError(f"{self.where}: the doorbell does not take its index", unit="link", detail=value)
 
+    def confirm(self) -> None:
+        """Everything was read back when it was written."""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
     def close(self) -> None:
         """Close the socket."""
         found, self._socket = self._socket, None

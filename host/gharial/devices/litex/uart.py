@@ -27,6 +27,7 @@ TRIES = 3
 UNCONFIRMED = 1 << 14
 """Bytes that are written without a read that shows that they have arrived, at most."""
 
+_QUEUED = 2048  # bytes: what the system's buffer holds has room for the longest command then
 _BITS = 10  # of a byte on the wire
 _QUIET = 1.5 * BRIDGE_S
 _NOISE = 20 * BRIDGE_S  # a line that is not quiet by then will not become so
@@ -45,7 +46,9 @@ class UartBridge(Bridge):
     """UARTBone at a serial port.
 
     What was written since the last answer is remembered: after a lost byte the line is left alone until the bridge
-    has forgotten the broken command, and all of it is sent again, in order.
+    has forgotten the broken command, and all of it is sent again, in order. An answer does not prove that all before it
+    has arrived: where this process stood still for 100 ms in the middle of a command, the bridge forgot it and may have
+    found its way by the next. So what came with the last doorbell is remembered until that is known to be rung.
 
     Args:
         path: the port.
@@ -64,6 +67,7 @@ class UartBridge(Bridge):
         # Half of the bridge's time for the bytes, the rest for everything else.
         self.most = max(1, min(MOST_WORDS, (int(BRIDGE_S / 2 * baud / _BITS) - HEAD) // WORD))
         self._pending: list[_Sent] = []
+        self._rung: list[_Sent] = []
         self._unconfirmed = 0
         self._port: Any = None
         self._serial = _pyserial()
@@ -87,30 +91,48 @@ class UartBridge(Bridge):
         """Send the index; nothing is waited for."""
         self._post(_Sent(address, value.to_bytes(WORD, "big"), value))
 
+    def confirm(self) -> None:
+        """Read whether the last doorbell was rung; if not, send it and what came before it again."""
+        bells = [sent for sent in self._rung if sent.bell is not None]
+        if bells and not self._reached(bells[-1]):
+            self._pending = self._rung + self._pending
+            if self._resume():
+                self._reached(bells[-1])
+        self._rung = []
+
+    def _reached(self, sent: _Sent) -> bool:
+        assert sent.bell is not None
+        return reached(int.from_bytes(self.read(sent.address, WORD), "little"), sent.bell)
+
+    def forget(self) -> None:
+        """Nothing that was sent is to be sent again."""
+        self._pending, self._rung, self._unconfirmed = [], [], 0
+
     def close(self) -> None:
         """Close the port."""
         port, self._port = self._port, None
-        self._forget()
+        self.forget()
         if port is not None:
             with suppress(OSError):
                 port.close()
 
-    def _forget(self) -> None:
-        self._pending.clear()
-        self._unconfirmed = 0
+    def _answered(self) -> None:
+        """An answer came: what was sent before it was carried out, as far as it arrived."""
+        if any(sent.bell is not None for sent in self._pending):
+            self._rung = self._pending
+        self._pending, self._unconfirmed = [], 0
 
     def _post(self, sent: _Sent) -> None:
         self._pending.append(sent)
         self._unconfirmed += len(sent.data)
-        self._send(self._commands(sent))
+        self._carry(sent)
 
-    def _commands(self, sent: _Sent) -> bytes:
-        out = bytearray()
+    def _carry(self, sent: _Sent) -> None:
+        """Send the commands of a write."""
         step = self.most * WORD
         for at in range(0, len(sent.data), step):
             part = sent.data[at : at + step]
-            out += bytes((WRITE, len(part) // WORD)) + _place(sent.address + at) + part
-        return bytes(out)
+            self._send(bytes((WRITE, len(part) // WORD)) + _place(sent.address + at) + part)
 
     def _burst(self, address: int, words: int) -> bytes:
         """A read that is tried again; with what was not confirmed before it."""
@@ -119,9 +141,9 @@ class UartBridge(Bridge):
                 continue
             answer = self._ask(address, words)
             if answer is not None:
-                self._forget()
+                self._answered()
                 return answer
-        self._forget()
+        self.forget()
         raise LinkError(
             f"no answer from {self.where} in {TRIES} tries of {self._limit(words):.1f} s; check power, cable and baud "
             "rate (PORT@BAUD), and that the board runs a Gharial image with a UART bridge",
@@ -170,12 +192,16 @@ class UartBridge(Bridge):
                     return False
                 if reached(int.from_bytes(found, "big"), sent.bell):
                     continue
-            self._send(self._commands(sent))
+            self._carry(sent)
         return True
 
     def _send(self, data: bytes) -> None:
+        """Send a command, whole: where the system's buffer has no room for it, once that has some."""
         port = self._opened()
         try:
+            until = time.monotonic() + self.answer_s
+            while port.out_waiting > _QUEUED and time.monotonic() < until:
+                time.sleep(len(data) * _BITS / self.baud)
             port.write_timeout = self.answer_s + 2 * len(data) * _BITS / self.baud
             port.write(data)
         except OSError as error:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteX's bridges as the other side of a link, for tests: UARTBone at a pseudo-terminal, Etherbone at a UDP socket.
+"""LiteX's bridges as the other side of a link: UARTBone at a pseudo-terminal, Etherbone at a UDP socket.
 
 Behind them is the bus of a board's image (docs/bitstream.md), whose accelerator is the emulator. They keep to what
 LiteX's gateware does, its weaknesses included: UARTBone hears nothing while it answers, forgets a command that is not
-complete after 100 ms and acknowledges nothing; Etherbone stands still after a record that its buffer cannot hold.
+complete after 100 ms (an answer takes less at the rates in use) and acknowledges nothing; Etherbone stands still after
+a record that its buffer cannot hold.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import struct
 import threading
 import time
 import tty
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from gharial.devices.base import Device
 from gharial.devices.litex.device import BusMap
@@ -53,6 +53,7 @@ class Bus:
         return "", 0
 
     def read(self, address: int) -> int:
+        """The word there; all ones where nobody answers."""
         name, offset = self._where(address)
         if name == "memory":
             return int.from_bytes(self.device.read_memory(offset, 4), "little")
@@ -65,6 +66,7 @@ class Bus:
         return NOBODY
 
     def write(self, address: int, value: int) -> None:
+        """Set the word there; nothing happens where nobody answers."""
         self.log.append((address, value))
         name, offset = self._where(address)
         if name == "memory":
@@ -85,9 +87,11 @@ class Server:
         self.failure: BaseException | None = None
 
     def start(self) -> None:
+        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
+        """End, and raise what went wrong meanwhile."""
         self._stop.set()
         self._thread.join(30)
         assert not self._thread.is_alive()
@@ -101,6 +105,7 @@ class Server:
             self.failure = error
 
     def serve(self) -> None:
+        """Serve until it is stopped."""
         raise NotImplementedError
 
 
@@ -134,6 +139,7 @@ class UartServer(Server):
         self._since = 0.0
 
     def serve(self) -> None:
+        """Take what the host sends, and answer it."""
         while not self._stop.is_set():
             if self._command and time.monotonic() - self._since > FORGET_S:
                 self._command.clear()
@@ -207,6 +213,7 @@ class UartServer(Server):
         self._master = self._slave = -1
 
     def stop(self) -> None:
+        """End."""
         super().stop()
         self._close()
 
@@ -242,6 +249,7 @@ class EtherServer(Server):
         self.port = int(self._socket.getsockname()[1])
 
     def serve(self) -> None:
+        """Take packets, and answer them."""
         while not self._stop.is_set():
             try:
                 data, sender = self._socket.recvfrom(4096)
@@ -282,15 +290,6 @@ class EtherServer(Server):
             self._socket.sendto(packet, back)
 
     def stop(self) -> None:
+        """End."""
         super().stop()
         self._socket.close()
-
-
-@contextmanager
-def served(server: Server) -> Iterator[Server]:
-    """A server at work."""
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()

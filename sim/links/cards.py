@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The character devices of Xilinx's XDMA driver, for tests: files and a pipe in a folder, with the driver behind them.
+"""The character devices of Xilinx's XDMA driver: files and a pipe in a folder, with the driver behind them.
 
 The files are real, so is everything that opening and waiting for them can meet; reads and writes of theirs are carried
 out as the kernel's driver does it, on an emulator. Source: cdev_ctrl.c, cdev_sgdma.c and cdev_events.c.
@@ -28,7 +28,8 @@ class Kernel:
     Attributes:
         folder: of the character devices.
         most: bytes that one transfer moves at most.
-        failing: error numbers of the next transfers; 0 for one that moves nothing.
+        failing: error numbers of transfers to come; 0 for one that moves nothing.
+        after: transfers before those.
         gone: the card has left the bus: registers read as all ones, transfers fail.
         interrupts: events raised.
         transfers: (node, address, bytes) of those that were done.
@@ -38,6 +39,7 @@ class Kernel:
         self.folder, self.device = folder, device
         self.most = 1 << 30
         self.failing: list[int] = []
+        self.after = 0
         self.gone = False
         self.interrupts = self.lost = 0
         self.transfers: list[tuple[str, int, int]] = []
@@ -51,6 +53,7 @@ class Kernel:
             self._pipe = os.open(path, os.O_RDWR)  # keeps it open, and writes to it
 
     def close(self) -> None:
+        """Let go of the pipe."""
         if self._pipe >= 0:
             os.close(self._pipe)
 
@@ -71,6 +74,7 @@ class Kernel:
         os.close(number)
 
     def open_nodes(self) -> list[str]:
+        """Character devices that are open."""
         return sorted(self._nodes.values())
 
     def _pread(self, number: int, count: int, offset: int) -> bytes:
@@ -119,7 +123,9 @@ class Kernel:
             raise OSError(errno.EINVAL, "Invalid argument")
         if self.gone:
             raise OSError(errno.EIO, "Input/output error")
-        if self.failing:
+        if self.failing and self.after:
+            self.after -= 1
+        elif self.failing:
             number = self.failing.pop(0)
             if not number:
                 return 0
