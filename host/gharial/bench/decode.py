@@ -17,6 +17,7 @@ from gharial.bench.decode_device import TableDevice
 from gharial.bench.decode_ngram import Language, Scorer
 from gharial.bench.decode_peer import compare
 from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
+from gharial.decoding.search import failure
 from gharial.errors import BadInput
 
 STEP_S = 0.06
@@ -24,6 +25,8 @@ BATCH = 16
 _LOGIT_BITS = 8
 _WARM_UP = 20  # steps
 _NGRAM_SCALE = 0.05
+_PARTS = 4
+_PLAIN_STREAMS, _PLAIN_STEPS = 8, 100
 _PLAIN_SLOTS = 4096  # states of a plain search that are remembered: far more than it holds
 
 
@@ -66,11 +69,15 @@ def bench_decode(
     language = Language.seeded(vocab - 1, seed)
     scorer = Scorer(ngram, language, seed, note)
     run = _Run(language, scorer, beam, batch, streams, seed)
+    # The plain version takes turns with the search: others on the machine slow down both.
+    plain = None if importlib.util.find_spec("sim") is None else _Reference(language, scorer, run, seed)
     run.measure(_WARM_UP)
     run.reset_figures()
-    run.measure(steps)
-    note("the plain version")
-    reference = _reference(language, scorer, run, seed)
+    for part in range(_PARTS):
+        run.measure(steps * (part + 1) // _PARTS - steps * part // _PARTS)
+        if plain is not None:
+            plain.measure(_PLAIN_STEPS // _PARTS)
+    reference = None if plain is None else plain.steps * STEP_S / plain.busy_s
     waits = np.array(run.waits) * 1e6
     done = steps * len(run.groups) * batch
     rate = done * STEP_S / run.busy_s
@@ -90,6 +97,17 @@ def bench_decode(
         "kept": run.kept / done,
         "tokens": run.tokens / done,
     }
+
+
+def clock_cost(*between: Callable[[], object]) -> float:
+    """Seconds between two looks at the core's clock with nothing, or some calls, between them."""
+    found = []
+    for _ in range(1000):
+        began = time.thread_time()
+        for call in between:
+            call()
+        found.append(time.thread_time() - began)
+    return float(np.median(found))
 
 
 class _Run:
@@ -119,26 +137,27 @@ class _Run:
     def measure(self, steps: int) -> None:
         """Run so many steps of all streams."""
         search, device, clock, core = self.search, self.device, time.perf_counter, time.thread_time
+        tick = clock_cost(clock, clock)
         for _ in range(steps):
             for group in self.groups:
                 banks = np.zeros_like(group)
-                began, used = clock(), core()
+                used, began = core(), clock()
                 entries = search.begin(0, group, group, banks)
-                self.busy_s += core() - used
                 self.waits.append(clock() - began)
+                self.busy_s += core() - used - tick
                 while len(entries):
                     self.evaluations += len(entries)
                     results = device.decode(entries, self.step)
-                    began, used = clock(), core()
+                    used, began = core(), clock()
                     entries = search.feed(0, results)
-                    outcomes = search.outcomes(0)
-                    self.busy_s += core() - used
+                    ended = search.ended(0)
                     self.waits.append(clock() - began)
-                    self.tokens += sum(len(outcome.finals) for outcome in outcomes)
+                    self.busy_s += core() - used - tick
+                    self.tokens += len(ended.tokens)
                     self.queries += search.queries
-                    for outcome in outcomes:
-                        if outcome.error is not None:
-                            raise outcome.error
+                    for fault in ended.streams["fault"].tolist():
+                        if fault:
+                            raise failure(fault)
                 if self.step % 8 == 0:
                     self.kept += 8 * sum(len(search.kept(stream)) for stream in group.tolist())
             self.step += 1
@@ -150,7 +169,7 @@ class _PlainScoring:
     def __init__(self, device: TableDevice, stream: int, model: SearchModel, unit: float, k: int) -> None:
         self._device, self._stream, self._blank, self._unit, self._k = device, stream, model.blank, unit, k
         self._scores: Any = importlib.import_module("sim.decoding").Scores
-        self.spent = 0.0
+        self.spent, self.looks = 0.0, 0  # seconds in the table; how often the clock was stopped for it
         self.slot = 0
         self._step = 0
 
@@ -166,6 +185,7 @@ class _PlainScoring:
         began = time.thread_time()
         self._result = self._ask(kind, source, self.slot, token, self._step)
         self.spent += time.thread_time() - began
+        self.looks += 1
         return kind, self.slot, token
 
     def _ask(self, kind: int, source: int, to: int, token: int, step: int) -> np.ndarray:
@@ -179,6 +199,7 @@ class _PlainScoring:
         self._step = step
         raw = self._ask(0, state[1], state[1], 0, step)[0].tobytes()
         self.spent += time.thread_time() - began
+        self.looks += 1
         words = struct.unpack_from(f"<{self._k}I", raw, 16)
         found = {w >> 16: ((w & 0xFFFF) - (w << 1 & 0x10000)) * self._unit for w in words}
         found.setdefault(self._blank, struct.unpack_from("<h", raw, 4)[0] * self._unit)
@@ -211,19 +232,23 @@ def _plain_searches(language: Language, scorer: Scorer, run: _Run, seed: int, st
     return found
 
 
-def _reference(language: Language, scorer: Scorer, run: _Run, seed: int) -> float | None:
-    """Streams a core of the plain Python search on the same table; None where it is not there."""
-    if importlib.util.find_spec("sim") is None:
-        return None
-    searches = _plain_searches(language, scorer, run, seed, 8)
-    busy, steps = 0.0, 100
-    for search, scoring in searches:
-        scoring.spent = 0.0
-        began = time.thread_time()
-        for _ in range(steps):
-            search.step()
-        busy += time.thread_time() - began - scoring.spent
-    return len(searches) * steps * STEP_S / busy
+class _Reference:
+    """The plain search on a few streams of the same table; clocks stop while the table answers."""
+
+    def __init__(self, language: Language, scorer: Scorer, run: _Run, seed: int) -> None:
+        self._searches = _plain_searches(language, scorer, run, seed, _PLAIN_STREAMS)
+        self.busy_s, self.steps = 0.0, 0
+
+    def measure(self, steps: int) -> None:
+        """Run so many steps of all streams, one stream at a time."""
+        tick = clock_cost()
+        for search, scoring in self._searches:
+            scoring.spent, scoring.looks = 0.0, 0
+            began = time.thread_time()
+            for _ in range(steps):
+                search.step()
+            self.busy_s += time.thread_time() - began - scoring.spent - (scoring.looks + 1) * tick
+        self.steps += steps * len(self._searches)
 
 
 def _peer(

@@ -39,7 +39,8 @@ class TableDevice:
     """
 
     def __init__(self, language: Language, seed: int, slots: int, k: int, stride: int, unit: float) -> None:
-        self._follow, self._blank = language.successors, len(language.pieces)
+        # Small, so that it leaves the search's memory in the caches.
+        self._follow, self._blank = language.successors.astype(np.uint16), len(language.pieces)
         self._seed = np.uint64(seed * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
         self._history = np.zeros(slots, np.uint64)
         self._last = np.zeros(slots, np.int64)  # token
@@ -75,9 +76,10 @@ class TableDevice:
         # Blank's place in the order: first, or the rival of a token, or far behind.
         place = np.where(~speaks, 0, np.where(draw[4] < 0.5, 1, k))
         classes = np.empty((count, k + 1), np.int64)
+        following = self._follow[last, choice].astype(np.int64)
         for at in range(k + 1):
             # Successors a row's number apart are different tokens but for the table's own repeats.
-            classes[:, at] = (self._follow[last, choice] + at * 977) % self._blank
+            classes[:, at] = (following + at * 977) % self._blank
         classes[np.arange(count), place] = self._blank
         logits = np.rint(log_p / self._unit).astype(np.int64)
         results = np.zeros((count, self._stride), np.uint8)

@@ -20,6 +20,7 @@ from gharial.isa.commands import Mode, decode_result_bytes
 
 ENTRY_BYTES = 16
 MAX_LISTED = 33
+_MOST_VIEWS = 4096
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 
@@ -78,8 +79,7 @@ class Hypothesis(NamedTuple):
     tokens: tuple[Token, ...]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of a stream's step.
 
     Attributes:
@@ -92,6 +92,22 @@ class Outcome:
     finals: tuple[Token, ...]
     fault: Fault = Fault.NONE
     error: GharialError | None = None
+
+
+ENDED = np.dtype([("stream", "<i4"), ("fault", "<i4"), ("first", "<i4"), ("count", "<i4")])
+FINAL = np.dtype([("id", "<i4"), ("step", "<i4"), ("confidence", "<f8")])
+
+
+class Ended(NamedTuple):
+    """Outcomes as arrays; views that the lane's next call writes over.
+
+    Attributes:
+        streams: of ENDED: number, fault (as Fault), and which tokens are its new finals: `count` from `first` on.
+        tokens: of FINAL.
+    """
+
+    streams: npt.NDArray[np.void]
+    tokens: npt.NDArray[np.void]
 
 
 class NgramScorer(Protocol):
@@ -131,6 +147,32 @@ class SearchModel:
     user_tokens: frozenset[int] = frozenset()
 
 
+class _Entries(dict[int, Bytes]):
+    """A lane's entries, by how many there are: views that are made once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.whole = np.zeros((most, ENTRY_BYTES), np.uint8)
+
+    def __missing__(self, count: int) -> Bytes:
+        self[count] = self.whole[:count]
+        return self[count]
+
+
+class _Outcomes(dict[tuple[int, int], Ended]):
+    """A lane's outcomes, by how many streams and tokens there are; so too."""
+
+    def __init__(self, streams: int, tokens: int) -> None:
+        super().__init__()
+        self.streams, self.tokens = np.zeros(streams, ENDED), np.zeros(tokens, FINAL)
+
+    def __missing__(self, counts: tuple[int, int]) -> Ended:
+        if len(self) == _MOST_VIEWS:
+            self.clear()
+        self[counts] = Ended(self.streams[: counts[0]], self.tokens[: counts[1]])
+        return self[counts]
+
+
 class BeamSearch:
     """Search over `streams` streams; docs/decoding.md, section 8, has the protocol.
 
@@ -147,7 +189,6 @@ class BeamSearch:
     Attributes:
         mode, k, named, temperature: what a DECODE command of this search has in these fields.
         stride: bytes of a result.
-        queries: scores that the last `feed` asked the n-gram for.
 
     Raises:
         BadInput: options that do not fit the model.
@@ -197,8 +238,10 @@ class BeamSearch:
             # Its words' numbers, once and for all.
             np.array([native.word(word.encode()) if word else 0 for word in self._words] if native else [], np.uint32),
         )
-        self._entries = [np.zeros((max_entries, ENTRY_BYTES), np.uint8) for _ in range(lanes)]
-        self.queries = 0
+        self._entries = [_Entries(max_entries) for _ in range(lanes)]
+        self._ended = [_Outcomes(streams, 4 * min(streams, 1024)) for _ in range(lanes)]
+        for lane in range(lanes):
+            self._lend(lane)
         self._grow()
 
     def open(self, stream: int, keywords: Keywords | None = None, prefix: Sequence[int] = ()) -> None:
@@ -228,11 +271,10 @@ class BeamSearch:
         Returns:
             Entries of a DECODE command, (n, 16) bytes; a view that the lane's next call writes over.
         """
-        buffer = self._entries[lane]
         count = self._core.begin(
-            lane, np.asarray(streams, np.int32), np.asarray(encoders, np.int32), np.asarray(banks, np.int32), buffer
+            lane, np.asarray(streams, np.int32), np.asarray(encoders, np.int32), np.asarray(banks, np.int32)
         )
-        return buffer[:count]
+        return self._entries[lane][count]
 
     def feed(self, lane: int, results: Any, stride: int | None = None) -> Bytes:
         """Take the results of a lane's entries, in their order, as the device wrote them.
@@ -246,21 +288,34 @@ class BeamSearch:
             As `begin`: the next entries; none if the steps of all its streams have ended.
         """
         core, ngram = self._core, self._ngram
-        self.queries = core.feed(lane, results, self.stride if stride is None else stride)
-        if self.queries and ngram is not None:
+        if stride is None:
+            stride = self.stride
+        if ngram is None:
+            return self._entries[lane][core.turn(lane, results, stride)]
+        if core.feed(lane, results, stride):
             self._grow()
             try:
                 core.score(lane, ngram.base_score, self._states, self._words, math.log(10.0))
             except BaseException:
                 core.cancel(lane)
                 raise
-        buffer = self._entries[lane]
-        return buffer[: core.ask(lane, buffer)]
+        return self._entries[lane][core.ask(lane)]
+
+    def ended(self, lane: int) -> Ended:
+        """What `outcomes` tells, without an object for each stream and token."""
+        counts = self._core.ended(lane)
+        if counts[1] > len(self._ended[lane].tokens):
+            self._ended[lane] = _Outcomes(len(self._ended[lane].streams), 2 * counts[1])
+            self._lend(lane)
+            self._core.ended(lane)
+        return self._ended[lane][counts]
 
     def outcomes(self, lane: int) -> list[Outcome]:
         """Streams whose step ended, or that failed, in the lane's last `begin` or `feed`."""
         return [
             Outcome(stream, tuple(map(Token._make, finals)), Fault(fault), failure(fault) if fault else None)
+            if finals or fault
+            else Outcome(stream, ())
             for stream, fault, finals in self._core.outcomes(lane)
         ]
 
@@ -277,6 +332,16 @@ class BeamSearch:
         return [_hypothesis(one) for one in self._core.kept(stream, MAX_LISTED, False)]
 
     @property
+    def queries(self) -> int:
+        """Scores that the last `feed` asked the n-gram for."""
+        return self._core.queries
+
+    @property
+    def grown(self) -> int:
+        """How often the search has taken memory since it was made; prefixes of streams apart."""
+        return self._core.grown()
+
+    @property
     def free_slots(self) -> int:
         """Prediction slots that nobody holds."""
         return self._core.pools()[0][0]
@@ -285,6 +350,11 @@ class BeamSearch:
     def pools(self) -> dict[str, tuple[int, int]]:
         """(free, all) of what the search keeps in pools."""
         return dict(zip(("slots", "hypotheses", "evaluations", "tokens", "ngrams"), self._core.pools(), strict=True))
+
+    def _lend(self, lane: int) -> None:
+        """The arrays that the core writes to."""
+        ended = self._ended[lane]
+        self._core.use(lane, self._entries[lane].whole, ended.streams.view(np.uint8), ended.tokens.view(np.uint8))
 
     def _grow(self) -> None:
         """A state object for each of the core's n-gram states; the first is the sentence's begin."""

@@ -60,9 +60,10 @@ static void keep(gh_search *search, gh_stream *stream)
 /* Whether all kept hypotheses go on with the same token. */
 static int agreed(const gh_search *search, const gh_stream *stream)
 {
+    const gh_hypothesis *best = gh_at(search, stream->kept[0]);
     for (int32_t i = 0; i < stream->kept_count; i++) {
-        const int32_t first = gh_at(search, stream->kept[i])->first, other = gh_at(search, stream->kept[0])->first;
-        if (first == NONE || gh_token_at(search, first)->id != gh_token_at(search, other)->id)
+        const gh_hypothesis *one = gh_at(search, stream->kept[i]);
+        if (one->first == NONE || one->first_id != best->first_id)
             return 0;
     }
     return 1;
@@ -105,6 +106,7 @@ static int hand_over(gh_search *search, const gh_stream *stream, gh_lane *lane, 
             return -1;
         lane->finals = moved;
         lane->final_room = room;
+        search->grown++;
     }
     int32_t token = ancestor(search, one->tail, one->tokens - until);
     for (int32_t i = count; i-- > 0; token = gh_token_at(search, token)->parent)
@@ -126,10 +128,23 @@ static void cut(gh_search *search, gh_stream *stream, int32_t until)
         one->first = ancestor(search, one->tail, one->tokens - until - 1);
         gh_token *first = gh_token_at(search, one->first);
         const int32_t parent = first->parent;
+        one->first_id = first->id;
         first->parent = NONE;
         gh_drop_tokens(search, parent);
     }
     stream->finals = until;
+}
+
+/* Of the tokens that are not final the step of the earliest, NONE if there is none. */
+static int32_t first_step(const gh_search *search, const gh_stream *stream)
+{
+    int32_t earliest = NONE;
+    for (int32_t i = 0; i < stream->kept_count; i++) {
+        const int32_t first = gh_at(search, stream->kept[i])->first;
+        if (first != NONE && (earliest == NONE || gh_token_at(search, first)->step < earliest))
+            earliest = gh_token_at(search, first)->step;
+    }
+    return earliest;
 }
 
 gh_fault gh_end_step(gh_search *search, gh_stream *stream, gh_lane *lane, gh_outcome *outcome)
@@ -157,15 +172,11 @@ gh_fault gh_end_step(gh_search *search, gh_stream *stream, gh_lane *lane, gh_out
         outcome->count = until - stream->finals;
         cut(search, stream, until);
     }
-    int32_t earliest = NONE;
-    for (int32_t i = 0; i < stream->kept_count; i++) {
-        const int32_t first = gh_at(search, stream->kept[i])->first;
-        if (first != NONE && (earliest == NONE || gh_token_at(search, first)->step < earliest))
-            earliest = gh_token_at(search, first)->step;
-    }
-    if (stream->kept_count == 1 || (outcome->count && earliest == NONE))
+    if (stream->kept_count == 1)
         stream->clock = now;
-    else if (outcome->count)
-        stream->clock = STEP_S * earliest;
+    else if (outcome->count) {
+        const int32_t earliest = first_step(search, stream);
+        stream->clock = earliest == NONE ? now : STEP_S * earliest;
+    }
     return GH_FINE;
 }

@@ -26,27 +26,25 @@ void gh_drop_evaluation(gh_search *search, int32_t evaluation)
     for (int32_t i = 0; i < one->count; i++)
         if (one->candidates[i].ngram != NONE)
             gh_pool_drop(&search->ngrams, one->candidates[i].ngram);
-    gh_pool_drop(&search->evaluations, evaluation);
+    gh_pool_free(&search->evaluations, evaluation);
 }
 
 void gh_release(gh_search *search, gh_hypothesis *one)
 {
     if (one->slot != NONE)
         gh_pool_drop(&search->slots, one->slot);
-    if (one->source != NONE)
-        gh_pool_drop(&search->slots, one->source);
     if (one->evaluation != NONE)
         gh_drop_evaluation(search, one->evaluation);
     if (one->ngram != NONE)
         gh_pool_drop(&search->ngrams, one->ngram);
     gh_drop_tokens(search, one->tail);
-    one->slot = one->source = one->evaluation = one->ngram = one->tail = one->first = NONE;
+    one->slot = one->evaluation = one->ngram = one->tail = one->first = NONE;
 }
 
 void gh_discard(gh_search *search, int32_t hypothesis)
 {
     gh_release(search, gh_at(search, hypothesis));
-    gh_pool_drop(&search->hypotheses, hypothesis);
+    gh_pool_free(&search->hypotheses, hypothesis);
 }
 
 void gh_discard_list(gh_search *search, gh_list *list)

@@ -2,7 +2,9 @@
  * The Python module gharial.decoding._search: a thin layer over search.h, which checks all that comes from Python. */
 #include "module.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <structmember.h>
 
 /* 0 if the search can be used and has such a stream. */
 int gh_stream_number(const Search *self, Py_ssize_t stream)
@@ -16,23 +18,7 @@ int gh_stream_number(const Search *self, Py_ssize_t stream)
     return -1;
 }
 
-/* The lane if it is at that stage. */
-static gh_lane *lane_at(const Search *self, Py_ssize_t number, gh_lane_stage stage)
-{
-    if (gh_stream_number(self, 0))
-        return NULL;
-    if (number < 0 || number >= self->search->lane_count)
-        PyErr_SetString(PyExc_IndexError, "no such lane");
-    else if (self->search->lanes[number].stage != stage)
-        PyErr_SetString(PyExc_RuntimeError, stage == LANE_FREE      ? "the lane is in use"
-                                            : stage == LANE_RESULTS ? "nothing was asked for on this lane"
-                                                                    : "the lane has no results");
-    else
-        return &self->search->lanes[number];
-    return NULL;
-}
-
-static int pieces_init(gh_search *search, const Py_buffer *letters, const Py_buffer *ends, const Py_buffer *scored)
+static int pieces_init(gh_search *search, const Py_buffer *letters, const Py_buffer *ends, const Py_buffer *scored, const Py_buffer *words)
 {
     const Py_ssize_t classes = search->options.classes, total = letters->len / 4;
     const int32_t *end = ends->buf;
@@ -43,7 +29,7 @@ static int pieces_init(gh_search *search, const Py_buffer *letters, const Py_buf
         PyErr_SetString(PyExc_ValueError, "the pieces do not fit the classes");
         return -1;
     }
-    if (gh_set_pieces(search, letters->buf, ends->buf, scored->buf)) {
+    if (gh_set_pieces(search, letters->buf, ends->buf, scored->buf, words->buf)) {
         PyErr_NoMemory();
         return -1;
     }
@@ -79,18 +65,21 @@ static int search_init(Search *self, PyObject *args, PyObject *Py_UNUSED(kwargs)
         sound = sound && (!ngram || (options.ngram && views[4].len == 4 * (Py_ssize_t)options.classes));
         for (int32_t i = 0; sound && ngram && i < options.classes; i++)
             sound = ((uint32_t *)views[4].buf)[i] < ngram->words;
-        gh_search *search = sound ? gh_search_new(&options, streams, lanes, entries, views[0].buf, (int32_t)slots, ngram, views[4].buf) : NULL;
+        gh_search *search = sound ? gh_search_new(&options, streams, lanes, entries, views[0].buf, (int32_t)slots, ngram) : NULL;
         self->tries = search ? calloc((size_t)streams, sizeof *self->tries) : NULL;
+        self->views = search ? calloc((size_t)lanes, sizeof *self->views) : NULL;
         if (!sound)
             PyErr_SetString(PyExc_ValueError, "streams, slots 1 .. 65536, lanes 1 .. 64, entries 1 .. 65535, words of the n-gram");
-        else if (!search || !self->tries)
+        else if (!search || !self->tries || !self->views)
             PyErr_NoMemory();
         else
-            pieces_init(search, &views[1], &views[2], &views[3]);
+            pieces_init(search, &views[1], &views[2], &views[3], &views[4]);
         if (PyErr_Occurred()) {
             gh_search_free(search);
             free(self->tries);
+            free(self->views);
             self->tries = NULL;
+            self->views = NULL;
         } else {
             self->search = search;
             self->ngram = ngram ? Py_NewRef(scores) : NULL;
@@ -105,6 +94,9 @@ static void search_dealloc(Search *self)
 {
     for (int32_t i = 0; self->search && i < self->search->stream_count; i++)
         Py_XDECREF(self->tries[i]);
+    for (int32_t i = 0; self->search && i < self->search->lane_count; i++)
+        gh_lane_release(&self->views[i]);
+    free(self->views);
     free(self->tries);
     gh_search_free(self->search);
     Py_XDECREF(self->ngram);
@@ -154,138 +146,6 @@ static PyObject *search_close(Search *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Whether these streams can begin a step: each is there once, between two steps, with an encoder slot and bank that exist. */
-static int can_begin(gh_search *search, const int32_t *streams, const int32_t *encoders, const int32_t *banks, int32_t count)
-{
-    int32_t checked = 0, sound = 1;
-    for (; checked < count; checked++) {
-        const int32_t number = streams[checked];
-        if (number < 0 || number >= search->stream_count || search->streams[number].stage != BETWEEN || encoders[checked] < 0 ||
-            encoders[checked] > 65535 || (banks[checked] & ~1)) {
-            sound = 0;
-            break;
-        }
-        search->streams[number].stage = WITHIN;
-    }
-    for (int32_t i = 0; i < checked; i++)
-        search->streams[streams[i]].stage = BETWEEN;
-    return sound;
-}
-
-static PyObject *asked(const Search *self, Py_ssize_t lane, const Py_buffer *entries)
-{
-    return PyLong_FromLong(gh_ask(self->search, (int32_t)lane, entries->buf));
-}
-
-static PyObject *search_begin(Search *self, PyObject *args)
-{
-    static const char formats[4] = {'i', 'i', 'i', 'B'};
-    PyObject *given[4], *result = NULL;
-    Py_buffer views[4];
-    Py_ssize_t number;
-    int held = 0;
-    if (!PyArg_ParseTuple(args, "nOOOO", &number, &given[0], &given[1], &given[2], &given[3]) || !lane_at(self, number, LANE_FREE))
-        return NULL;
-    while (held < 4 && gh_buffer(given[held], formats[held], held == 3, "begin", &views[held]))
-        held++;
-    if (held == 4) {
-        const Py_ssize_t count = views[0].len / 4;
-        if (count > self->search->stream_count || views[1].len != views[0].len || views[2].len != views[0].len ||
-            views[3].len < (Py_ssize_t)self->search->most_entries * ENTRY_BYTES ||
-            !can_begin(self->search, views[0].buf, views[1].buf, views[2].buf, (int32_t)count))
-            PyErr_SetString(PyExc_ValueError, "streams between two steps, once each, with encoder slots and banks, and room for the entries wanted");
-        else {
-            gh_begin(self->search, (int32_t)number, views[0].buf, views[1].buf, views[2].buf, (int32_t)count);
-            result = asked(self, number, &views[3]);
-        }
-    }
-    while (held--)
-        PyBuffer_Release(&views[held]);
-    return result;
-}
-
-static PyObject *search_feed(Search *self, PyObject *args)
-{
-    Py_ssize_t number;
-    PyObject *results, *answer = NULL;
-    Py_buffer view;
-    int stride;
-    if (!PyArg_ParseTuple(args, "nOi", &number, &results, &stride))
-        return NULL;
-    const gh_lane *lane = lane_at(self, number, LANE_RESULTS);
-    if (!lane || !gh_buffer(results, 'B', 0, "results", &view))
-        return NULL;
-    const int32_t bytes = gh_result_bytes(&self->search->options);
-    if (stride < bytes || view.len < (Py_ssize_t)(lane->entry_count - 1) * stride + bytes)
-        PyErr_SetString(PyExc_ValueError, "results: too few bytes");
-    else {
-        gh_feed(self->search, (int32_t)number, view.buf, stride);
-        answer = PyLong_FromLong(lane->query_count);
-    }
-    PyBuffer_Release(&view);
-    return answer;
-}
-
-static PyObject *search_ask(Search *self, PyObject *args)
-{
-    Py_ssize_t number;
-    PyObject *entries, *result = NULL;
-    Py_buffer view;
-    if (!PyArg_ParseTuple(args, "nO", &number, &entries) || !lane_at(self, number, LANE_SCORES) || !gh_buffer(entries, 'B', 1, "entries", &view))
-        return NULL;
-    if (view.len < (Py_ssize_t)self->search->most_entries * ENTRY_BYTES)
-        PyErr_SetString(PyExc_ValueError, "entries: too few bytes");
-    else
-        result = asked(self, number, &view);
-    PyBuffer_Release(&view);
-    return result;
-}
-
-static PyObject *search_cancel(Search *self, PyObject *args)
-{
-    Py_ssize_t number;
-    if (!PyArg_ParseTuple(args, "n", &number) || gh_stream_number(self, 0))
-        return NULL;
-    if (number < 0 || number >= self->search->lane_count) {
-        PyErr_SetString(PyExc_IndexError, "no such lane");
-        return NULL;
-    }
-    gh_cancel(self->search, (int32_t)number);
-    Py_RETURN_NONE;
-}
-
-/* [(stream, fault, new finals as (id, step, confidence))] of the streams whose step ended in the last begin or ask. */
-static PyObject *search_outcomes(Search *self, PyObject *args)
-{
-    Py_ssize_t number;
-    if (!PyArg_ParseTuple(args, "n", &number) || gh_stream_number(self, 0))
-        return NULL;
-    if (number < 0 || number >= self->search->lane_count) {
-        PyErr_SetString(PyExc_IndexError, "no such lane");
-        return NULL;
-    }
-    const gh_lane *lane = &self->search->lanes[number];
-    PyObject *list = PyList_New(lane->outcome_count);
-    for (int32_t i = 0; list && i < lane->outcome_count; i++) {
-        const gh_outcome *outcome = &lane->outcomes[i];
-        PyObject *finals = PyTuple_New(outcome->count);
-        for (int32_t j = 0; finals && j < outcome->count; j++) {
-            const gh_token *token = &lane->finals[outcome->first + j];
-            PyObject *one = Py_BuildValue("(iid)", token->id, token->step, token->confidence);
-            if (!one)
-                Py_CLEAR(finals);
-            else
-                PyTuple_SET_ITEM(finals, j, one);
-        }
-        PyObject *one = finals ? Py_BuildValue("(iiN)", outcome->stream, outcome->fault, finals) : NULL;
-        if (!one)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, one);
-    }
-    return list;
-}
-
 static PyObject *search_pools(Search *self, PyObject *Py_UNUSED(none))
 {
     if (gh_stream_number(self, 0))
@@ -303,18 +163,35 @@ static PyObject *search_pools(Search *self, PyObject *Py_UNUSED(none))
     return tuple;
 }
 
+static PyObject *search_grown(Search *self, PyObject *Py_UNUSED(none))
+{
+    if (gh_stream_number(self, 0))
+        return NULL;
+    const gh_search *s = self->search;
+    return PyLong_FromUnsignedLong(s->grown + s->hypotheses.grown + s->evaluations.grown + s->tokens.grown + s->ngrams.grown);
+}
+
 static PyMethodDef methods[] = {
     {"open", (PyCFunction)search_open, METH_VARARGS, "Begin a stream anew."},
     {"close", (PyCFunction)search_close, METH_VARARGS, "End a stream."},
-    {"begin", (PyCFunction)search_begin, METH_VARARGS, "Begin a step of streams; the number of entries."},
-    {"feed", (PyCFunction)search_feed, METH_VARARGS, "Take results; the number of n-gram queries."},
+    {"use", (PyCFunction)gh_lane_use, METH_VARARGS, "Where a lane's entries, ended streams and final tokens are written to."},
+    {"begin", (PyCFunction)(void (*)(void))gh_lane_begin, METH_FASTCALL, "Begin a step of streams; the number of entries."},
+    {"turn", (PyCFunction)(void (*)(void))gh_lane_turn, METH_FASTCALL, "Take results and go on; the number of entries, 0 at the end."},
+    {"feed", (PyCFunction)(void (*)(void))gh_lane_feed, METH_FASTCALL, "Take results; the number of n-gram queries."},
     {"score", (PyCFunction)gh_score, METH_VARARGS, "Answer the n-gram queries."},
-    {"ask", (PyCFunction)search_ask, METH_VARARGS, "Go on; the number of entries, 0 at the end."},
-    {"cancel", (PyCFunction)search_cancel, METH_VARARGS, "Give up a lane; its streams fail."},
-    {"outcomes", (PyCFunction)search_outcomes, METH_VARARGS, "Streams whose step has ended."},
+    {"ask", (PyCFunction)gh_lane_ask, METH_O, "Go on; the number of entries, 0 at the end."},
+    {"cancel", (PyCFunction)gh_lane_cancel, METH_O, "Give up a lane; its streams fail."},
+    {"outcomes", (PyCFunction)gh_lane_outcomes, METH_O, "Streams whose step has ended."},
+    {"ended", (PyCFunction)gh_lane_ended, METH_O, "The same into arrays: how many streams, how many tokens."},
     {"kept", (PyCFunction)gh_kept, METH_VARARGS, "Hypotheses of a stream."},
+    {"grown", (PyCFunction)search_grown, METH_NOARGS, "How often memory was taken since the search was made, prefixes apart."},
     {"pools", (PyCFunction)search_pools, METH_NOARGS, "(free, all) of slots, hypotheses, evaluations, tokens, n-gram states."},
     {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"queries", T_INT, offsetof(Search, queries), READONLY, "Scores that the last feed asked the n-gram for."},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyTypeObject SearchType = {
@@ -325,6 +202,7 @@ static PyTypeObject SearchType = {
     .tp_init = (initproc)search_init,
     .tp_dealloc = (destructor)search_dealloc,
     .tp_methods = methods,
+    .tp_members = members,
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_search", .m_size = -1};

@@ -19,11 +19,18 @@ typedef struct {
     Py_buffer view;
 } Ngram;
 
+/* Where a lane writes to: entries, streams whose step has ended, their final tokens. */
+typedef struct {
+    Py_buffer entries, ended, tokens; /* obj: NULL until they are there */
+} LaneViews;
+
 typedef struct {
     PyObject_HEAD
     gh_search *search;
     PyObject **tries; /* of each stream, or NULL */
+    LaneViews *views; /* of each lane */
     PyObject *ngram;  /* what scores, or NULL */
+    int queries;      /* of the last feed */
     int busy;         /* while a Python function scores: nothing else may be called */
 } Search;
 
@@ -34,6 +41,17 @@ int gh_buffer(PyObject *object, char format, int writable, const char *name, Py_
 
 /* search_new's part: the settings, checked. 0, or -1 with an exception. */
 int gh_parse_options(PyObject *settings, gh_options *options);
+
+/* module_lanes.c */
+PyObject *gh_lane_use(Search *self, PyObject *args);
+PyObject *gh_lane_begin(Search *self, PyObject *const *args, Py_ssize_t count);
+PyObject *gh_lane_turn(Search *self, PyObject *const *args, Py_ssize_t count);
+PyObject *gh_lane_feed(Search *self, PyObject *const *args, Py_ssize_t count);
+PyObject *gh_lane_ask(Search *self, PyObject *lane);
+PyObject *gh_lane_cancel(Search *self, PyObject *lane);
+PyObject *gh_lane_outcomes(Search *self, PyObject *lane);
+PyObject *gh_lane_ended(Search *self, PyObject *lane);
+void gh_lane_release(LaneViews *views);
 
 PyObject *gh_kept(Search *self, PyObject *args);
 PyObject *gh_score(Search *self, PyObject *args);

@@ -6,7 +6,7 @@
 
 static PyObject *token_tuple(const gh_token *token)
 {
-    return Py_BuildValue("(iid)", token->id, token->step, token->confidence);
+    return Py_BuildValue("(iid)", token->id, token->step, exp(token->log_p));
 }
 
 /* (score, mean, slot, tokens that are not final as (id, step, confidence)) */
@@ -24,7 +24,7 @@ static PyObject *hypothesis_tuple(const gh_search *search, const gh_hypothesis *
     }
     if (!tokens)
         return NULL;
-    return Py_BuildValue("(ddiN)", one->score, gh_mean(one), one->slot == NONE ? NONE : search->slot_numbers[one->slot], tokens);
+    return Py_BuildValue("(ddiN)", one->score, gh_mean(one), one->asked ? (int)gh_slot_number(search, one->slot) : NONE, tokens);
 }
 
 PyObject *gh_kept(Search *self, PyObject *args)
@@ -34,7 +34,7 @@ PyObject *gh_kept(Search *self, PyObject *args)
     int32_t those[MOST_WIDTH];
     if (!PyArg_ParseTuple(args, "nnp", &number, &most, &by_mean) || gh_stream_number(self, number))
         return NULL;
-    const gh_stream *stream = &self->search->streams[number];
+    const gh_stream *stream = gh_stream_at(self->search, (int32_t)number);
     if (stream->stage != BETWEEN) {
         PyErr_SetString(PyExc_RuntimeError, "the stream is not between two steps");
         return NULL;
@@ -78,7 +78,7 @@ PyObject *gh_score(Search *self, PyObject *args)
     for (int32_t i = 0; i < lane->query_count; i++) {
         const gh_query *query = &lane->queries[i];
         const gh_entry *entry = &lane->entries[query->entry];
-        const gh_stream *stream = &search->streams[entry->stream];
+        const gh_stream *stream = gh_stream_at(search, entry->stream);
         if (stream->generation != entry->generation || stream->stage != WITHIN)
             continue;
         PyObject *given[4] = {NULL, PyList_GetItem(states, query->from), PyList_GetItem(words, query->token), PyList_GetItem(states, query->to)};

@@ -59,7 +59,7 @@ static int trie_table_fits(const gh_ngram *n, const gh_ngram_table *t, int longe
     return inside(n, t->high, t->high_count, 8) && (!t->high_count || t->next_bits + 1 < 64);
 }
 
-int gh_ngram_fits(const gh_ngram *n)
+int gh_ngram_fits(gh_ngram *n)
 {
     if (n->order < LEAST_ORDER || n->order > MOST_ORDER || !n->words || n->word_bits > WIDEST || n->prob_bits > WIDEST_VALUE ||
         n->backoff_bits > WIDEST_VALUE || !n->prob_bits != !n->backoff_bits)
@@ -71,10 +71,11 @@ int gh_ngram_fits(const gh_ngram *n)
         (n->trie ? n->places >= n->words : !n->places))
         return 0;
     for (uint32_t i = 0; i + 1 < n->order; i++) {
-        const gh_ngram_table *t = &n->tables[i];
+        gh_ngram_table *t = &n->tables[i];
         const int longest = i + 2 == n->order;
         if (n->trie ? !trie_table_fits(n, t, longest) : t->stride != (longest ? 12u : 8u + n->unigram_stride) || !t->entries || !inside(n, t->at, t->entries, t->stride))
             return 0;
+        t->inverse = t->entries > 1 ? (uint64_t)(((unsigned __int128)1 << 64) / t->entries) : 0;
     }
     return 1;
 }
@@ -95,10 +96,16 @@ static uint64_t hash(const uint8_t *text, size_t length)
     return value ^ value >> 47;
 }
 
-/* The entry of a key, or NULL. */
-static const uint8_t *found(const uint8_t *table, uint64_t places, uint32_t stride, uint64_t key)
+/* key modulo the table's places: the quotient by way of the inverse is right or one too small. */
+static uint64_t first_place(const gh_ngram_table *table, uint64_t key)
 {
-    uint64_t place = key % places;
+    const uint64_t quotient = (uint64_t)((unsigned __int128)key * table->inverse >> 64), rest = key - quotient * table->entries;
+    return table->entries > 1 ? rest < table->entries ? rest : rest - table->entries : 0;
+}
+
+/* The entry of a key, or NULL. */
+static const uint8_t *found(const uint8_t *table, uint64_t places, uint32_t stride, uint64_t key, uint64_t place)
+{
     for (uint64_t left = places; left; left--) {
         const uint8_t *entry = table + place * stride;
         const uint64_t there = load64(entry);
@@ -116,7 +123,7 @@ uint32_t gh_ngram_word(const gh_ngram *n, const uint8_t *text, size_t length)
     const uint64_t key = hash(text, length);
     const uint8_t *hashes = n->bytes + n->vocabulary;
     if (!n->trie) {
-        const uint8_t *entry = found(hashes, n->places, 12, key);
+        const uint8_t *entry = found(hashes, n->places, 12, key, key % n->places);
         const uint32_t number = entry ? load32(entry + 8) : 0;
         return number < n->words ? number : 0;
     }
@@ -158,7 +165,7 @@ static float in_hashes(const gh_ngram *n, const gh_ngram_state *from, uint32_t w
     for (uint32_t i = 0; i < from->length && !(prob & SIGN); i++) {
         const gh_ngram_table *table = &n->tables[i];
         key = longer(key, from->words[i]);
-        entry = found(n->bytes + table->at, table->entries, table->stride, key);
+        entry = found(n->bytes + table->at, table->entries, table->stride, key, first_place(table, key));
         if (!entry)
             break;
         prob = load32(entry + 8);
@@ -211,8 +218,8 @@ void gh_ngram_prefetch(const gh_ngram *n, const gh_ngram_state *from, uint32_t w
     for (uint32_t i = 0; !n->trie && i < from->length; i++) {
         const gh_ngram_table *table = &n->tables[i];
         key = longer(key, from->words[i]);
-        const uint8_t *entry = n->bytes + table->at + key % table->entries * table->stride;
+        const uint8_t *entry = n->bytes + table->at + first_place(table, key) * table->stride;
         __builtin_prefetch(entry);
-        __builtin_prefetch(entry + 64);
+
     }
 }

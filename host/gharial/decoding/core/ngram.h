@@ -14,6 +14,7 @@ enum { MOST_ORDER = 6, LEAST_ORDER = 2 };
 /* N-grams of one order from 2 on: a hash table, or an array packed by the bit. */
 typedef struct {
     uint64_t at, entries;     /* offset; places of the hash table, or n-grams of the array */
+    uint64_t inverse;         /* 2^64 / places, rounded down: set by gh_ngram_fits */
     uint32_t stride;          /* of an entry: bytes, or bits */
     uint32_t next_at;         /* trie: bits before the pointer to the next order's n-grams */
     uint32_t next_bits;       /* trie: of that pointer, 0 in the longest order */
@@ -40,8 +41,8 @@ typedef struct {
     float backoffs[MOST_ORDER - 1];
 } gh_ngram_state;
 
-/* Whether all tables lie inside the bytes, and all widths are ones that can be read. */
-int gh_ngram_fits(const gh_ngram *ngram);
+/* Whether all tables lie inside the bytes, and all widths are ones that can be read. Makes it ready. */
+int gh_ngram_fits(gh_ngram *ngram);
 
 /* The number of a word, 0 if it is unknown. */
 uint32_t gh_ngram_word(const gh_ngram *ngram, const uint8_t *text, size_t length);

@@ -90,9 +90,40 @@ static void apply_eos(const gh_options *o, item *blank, item *eos)
         eos->log_p = -INFINITY;
 }
 
-static void put(gh_evaluation *out, item one)
+/* Whether a log-sum-exp cannot be that of logits of which the largest is `top`. */
+static int cannot_be(double lse, double top, double most)
 {
-    out->candidates[out->count++] = (gh_candidate){one.token, NONE, one.log_p, 0.0};
+    return !(lse >= top - SLACK && lse <= top + most + SLACK);
+}
+
+static void put(gh_evaluation *out, int32_t token, double log_p)
+{
+    out->candidates[out->count++] = (gh_candidate){token, NONE, log_p, 0.0};
+}
+
+/* Nothing but blank is named, and no probability is changed: the list is in order already. */
+static gh_fault read_list(const gh_search *search, const int32_t *classes, const int32_t *logits, int32_t logit, double lse, int only_blank,
+                          gh_evaluation *out)
+{
+    const gh_options *o = &search->options;
+    const double scale = search->scale, top = logits[0] * scale - lse;
+    const double least = o->topk_threshold >= 0 ? top - o->topk_threshold : -INFINITY;
+    int32_t blank = NONE;
+    for (int32_t i = 0; i < o->listed; i++)
+        blank = classes[i] == o->blank ? i : blank;
+    if (blank == NONE ? logit > logits[o->listed - 1] : logits[blank] != logit)
+        return GH_NAMED;
+    out->blank = logit * scale - lse;
+    for (int32_t i = 0; i < o->listed && !only_blank; i++) {
+        const double log_p = logits[i] * scale - lse;
+        /* Blank may belong before the last one, which then is one too many. */
+        const int before = blank == NONE && logit == logits[i] && o->blank < classes[i];
+        if (!(log_p >= least) || i + before == o->width)
+            break;
+        if (i != blank)
+            put(out, classes[i], log_p);
+    }
+    return GH_FINE;
 }
 
 gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *out)
@@ -105,9 +136,10 @@ gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank,
     const gh_fault fault = list(o, result, classes, logits);
     if (fault)
         return fault;
-    const double top = logits[0] * search->scale;
-    if (!(lse >= top - SLACK && lse <= top + search->most_lse + SLACK))
+    if (cannot_be(lse, logits[0] * search->scale, search->most_lse))
         return GH_LSE;
+    if (o->blank_penalty == 0.0 && o->eos_token == NONE)
+        return read_list(search, classes, logits, signed16(result + 4), lse, only_blank, out);
     for (int32_t i = 0; i < count; i++) {
         items[i] = (item){classes[i], logits[i] * search->scale - lse};
         blank = classes[i] == o->blank ? i : blank;
@@ -129,11 +161,9 @@ gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank,
         apply_penalty(o->blank_penalty, o->blank, items[blank].log_p, items, count);
     if (eos != NONE)
         apply_eos(o, &items[blank], &items[eos]);
-    const item always = items[blank];
-    if (only_blank) {
-        put(out, always);
+    out->blank = items[blank].log_p;
+    if (only_blank)
         return GH_FINE;
-    }
     for (int32_t i = 1; i < count; i++) { /* nearly in order already */
         const item one = items[i];
         int32_t at = i;
@@ -142,14 +172,11 @@ gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank,
         items[at] = one;
     }
     const double least = o->topk_threshold >= 0 ? items[0].log_p - o->topk_threshold : -INFINITY;
-    int with_blank = 0;
     for (int32_t i = 0; i < count && i < o->width; i++) {
         if (!(items[i].log_p >= least) || items[i].log_p == -INFINITY)
             break;
-        with_blank |= items[i].token == o->blank;
-        put(out, items[i]);
+        if (items[i].token != o->blank)
+            put(out, items[i].token, items[i].log_p);
     }
-    if (!with_blank)
-        put(out, always);
     return GH_FINE;
 }

@@ -11,6 +11,7 @@
 #include "ngram.h"
 #include "pool.h"
 
+enum { NOT_SCORED = -1 }; /* as uint32_t */
 enum { MOST_WIDTH = 32, MOST_LISTED = 33, MOST_NAMED = 2, RESULT_HEAD = 16, ENTRY_BYTES = 16, NONE = -1 };
 
 typedef enum {
@@ -60,64 +61,81 @@ typedef struct {
 /* What appending a piece does to a text's hash: text * factor + sum, modulo 2^61 - 1; twice, with different factors. */
 typedef struct {
     uint64_t factor[2], sum[2];
-    uint8_t letters, ends_with_mark; /* whether it has letters at all; whether its last one is a word mark */
 } gh_append;
 
+/* One cache line. Behind a word mark the piece's first word mark is left out. */
 typedef struct {
-    gh_append whole, behind_mark; /* behind a word mark the piece's first word mark is left out */
-    uint32_t first, letters;      /* its letters as they are, in gh_search.letters */
-    uint8_t scored;               /* by the n-gram */
+    gh_append whole, behind_mark;
 } gh_piece;
+
+/* Whether appending a piece adds letters at all, and whether its last one is a word mark; the same behind a word mark. */
+enum { ADDS = 1, ENDS_WITH_MARK = 2, BEHIND_MARK = 2 /* shift */ };
+
+typedef struct {
+    uint32_t holders, number; /* number: the device's */
+} gh_slot;
 
 typedef struct {
     int32_t parent, id, step;
-    double confidence;
+    uint32_t holders;
+    double log_p; /* when it was chosen */
 } gh_token;
+
+typedef struct {
+    uint32_t holders;
+    gh_ngram_state state;
+} gh_context;
 
 typedef struct {
     int32_t token, ngram; /* ngram: the state behind it, NONE if it is the hypothesis' own */
     double log_p, ngram_log_p;
 } gh_candidate;
 
+/* What a hypothesis goes on with: blank, and tokens. */
 typedef struct {
+    double blank; /* log p */
     int32_t count;
-    gh_candidate candidates[]; /* width + 1 */
+    gh_candidate candidates[]; /* width */
 } gh_evaluation;
 
+/* One cache line. */
 typedef struct {
     double score;
     uint64_t text[2];
     int32_t next;       /* in the list it is in */
-    int32_t slot;       /* its prediction state, NONE until it is asked for */
-    int32_t source;     /* until then the state before its last token; NONE for a stream's beginning */
+    int32_t slot;       /* prediction state; until it is asked for that before the last token, NONE for a stream's beginning */
     int32_t evaluation; /* NONE until the results are there */
     int32_t tail;       /* last token that is not final */
     int32_t first;      /* first token that is not final; held by way of the tail */
+    int32_t first_id;   /* of that token */
     int32_t tokens;     /* number, final ones included */
     int32_t ngram;      /* state */
     int32_t keyword;    /* node of the longest live thread; the others are its suffixes */
-    int32_t symbols;    /* tokens of this step */
+    uint8_t symbols;    /* tokens of this step */
+    uint8_t asked;      /* whether the slot is its own */
     uint8_t any_text, ends_with_mark;
 } gh_hypothesis;
+
+_Static_assert(sizeof(gh_hypothesis) == LINE, "a hypothesis is a cache line");
 
 typedef struct {
     int32_t first, last;
 } gh_list;
 
 typedef struct {
-    gh_stage stage;
-    gh_fault fault;
+    uint8_t stage, fault; /* gh_stage, gh_fault */
+    uint8_t bank;
+    uint8_t kept_count, wanted_count;
+    uint8_t counted; /* in gh_search.counted */
     uint32_t generation; /* counts openings and closings: what is on its way for an older one is nobody's */
-    int32_t encoder, bank;
-    int32_t expanded, asked; /* in this step */
+    int32_t encoder;
+    int32_t expanded, asked, finished_count; /* in this step */
     int32_t steps, finals;
-    double clock;
     gh_list active, finished;
-    int32_t kept_count, wanted_count;
-    int32_t kept[MOST_WIDTH], wanted[MOST_WIDTH];
-    int counted; /* in gh_search.counted */
-    int32_t *prefix, prefix_length, primed; /* tokens before the first step, of which so many have been sent */
+    double clock;
     const gh_trie *trie;
+    int32_t *prefix, prefix_length, primed; /* tokens before the first step, of which so many have been sent */
+    int32_t kept[]; /* width; then as many that are wanted */
 } gh_stream;
 
 typedef struct {
@@ -155,22 +173,25 @@ typedef struct {
     gh_options options;
     double scale;    /* of a logit */
     double most_lse; /* log-sum-exp above the largest logit, ln of the classes */
-    gh_piece *pieces;
+    gh_piece *pieces;       /* by class, as the three that follow */
+    uint8_t *piece_flags;
+    uint32_t *words;        /* in the n-gram; NOT_SCORED */
+    uint32_t *letters_at;   /* where its letters begin in `letters`, and the next one's */
     uint32_t *letters;
-    gh_stream *streams;
+    char *streams;
+    size_t stream_bytes; /* of each */
     gh_lane *lanes;
+    uint32_t grown;      /* how often a lane's tokens have been given more room */
     int32_t stream_count, lane_count, most_entries;
     int32_t counted; /* streams that have begun a step: each may keep `width` slots at the end of its next one */
     int32_t taken;   /* of all members of all lanes */
-    int32_t *slot_numbers; /* the device's, by the pool's */
     gh_pool slots, hypotheses, evaluations, tokens, ngrams;
     const gh_ngram *ngram; /* what scores here; NULL: somebody else does, or there is no n-gram */
-    uint32_t *words;       /* of each class, in it */
 } gh_search;
 
 /* streams.c: life of a search and its streams. */
 gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
-                         int32_t slot_count, const gh_ngram *ngram, const uint32_t *words);
+                         int32_t slot_count, const gh_ngram *ngram);
 void gh_search_free(gh_search *search);
 gh_fault gh_open(gh_search *search, int32_t stream, const gh_trie *trie, const int32_t *prefix, int32_t prefix_length);
 void gh_close(gh_search *search, int32_t stream);
@@ -194,7 +215,24 @@ static inline gh_evaluation *gh_evaluation_at(const gh_search *search, int32_t e
 }
 static inline gh_ngram_state *gh_state_at(const gh_search *search, int32_t state)
 {
-    return gh_pool_at(&search->ngrams, state);
+    return &((gh_context *)gh_pool_at(&search->ngrams, state))->state;
+}
+static inline gh_stream *gh_stream_at(const gh_search *search, int32_t stream)
+{
+    return (gh_stream *)(void *)(search->streams + (size_t)stream * search->stream_bytes);
+}
+static inline int gh_present(const gh_search *search, uint32_t generation, int32_t stream)
+{
+    const gh_stream *one = gh_stream_at(search, stream);
+    return one->generation == generation && one->stage == WITHIN;
+}
+static inline uint32_t gh_slot_number(const gh_search *search, int32_t slot)
+{
+    return ((const gh_slot *)gh_pool_at(&search->slots, slot))->number;
+}
+static inline int32_t *gh_wanted(const gh_search *search, gh_stream *stream)
+{
+    return stream->kept + search->options.width;
 }
 static inline gh_token *gh_token_at(const gh_search *search, int32_t token)
 {
@@ -202,7 +240,7 @@ static inline gh_token *gh_token_at(const gh_search *search, int32_t token)
 }
 
 /* text.c: pieces and keywords. */
-int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored);
+int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored, const uint32_t *words);
 void gh_extend_text(const gh_search *search, gh_hypothesis *one, int32_t token);
 double gh_extend_keywords(const gh_search *search, const gh_trie *trie, int32_t *node, int32_t token);
 void gh_trie_free(gh_trie *trie);
@@ -222,10 +260,15 @@ static inline double gh_mean(const gh_hypothesis *one)
     return one->score / (one->tokens + 1);
 }
 
-/* rounds.c: entries out, results in. */
+/* rounds.c: entries out. */
+/* Streams are far away after a round of many others: what is needed first of all of a batch is asked for at once. */
+void gh_fetch(const gh_search *search, const int32_t *streams, int32_t count);
 void gh_begin(gh_search *search, int32_t lane, const int32_t *streams, const int32_t *encoders, const int32_t *banks, int32_t count);
 int32_t gh_ask(gh_search *search, int32_t lane, uint8_t *entries);
-void gh_feed(gh_search *search, int32_t lane, const uint8_t *results, int32_t stride);
 void gh_cancel(gh_search *search, int32_t lane);
+
+/* feed.c: results in. Queries are open after it where the n-gram is not the search's own. */
+void gh_feed(gh_search *search, int32_t lane, const uint8_t *results, int32_t stride);
+void gh_let_go(gh_search *search, const gh_lane *lane);
 
 #endif

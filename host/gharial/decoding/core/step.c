@@ -2,8 +2,6 @@
  * Section 2 of docs/decoding.md: hypotheses are expanded in the order of their scores, as far as their results are there. */
 #include "search.h"
 
-#include <math.h>
-
 static int same_text(const gh_hypothesis *a, const gh_hypothesis *b)
 {
     return a->text[0] == b->text[0] && a->text[1] == b->text[1];
@@ -25,6 +23,7 @@ static void finish(gh_search *search, gh_stream *stream, int32_t hypothesis, dou
     if (there == NONE) {
         one->score = score;
         gh_append_to(search, &stream->finished, hypothesis);
+        stream->finished_count++;
         return;
     }
     gh_hypothesis *other = gh_at(search, there);
@@ -38,9 +37,9 @@ static int32_t place(gh_search *search, gh_stream *stream, gh_hypothesis *child,
     const int32_t there = with_text(search, &stream->active, child);
     *merged = child->score;
     if (there == NONE) {
-        const int32_t added = gh_pool_take(&search->hypotheses);
+        const int32_t added = gh_pool_new(&search->hypotheses);
         if (added != NONE) {
-            gh_at(search, added)->slot = gh_at(search, added)->source = gh_at(search, added)->evaluation = NONE;
+            gh_at(search, added)->slot = gh_at(search, added)->evaluation = NONE;
             gh_at(search, added)->ngram = gh_at(search, added)->tail = NONE;
             gh_append_to(search, &stream->active, added);
         }
@@ -79,13 +78,17 @@ static gh_fault extend(gh_search *search, gh_stream *stream, const gh_hypothesis
     if (token == NONE) { /* the hypothesis in the list holds nothing: the stream ends in order */
         return GH_MEMORY;
     }
-    *gh_token_at(search, token) = (gh_token){parent->tail, by->token, stream->steps, exp(by->log_p)};
+    *gh_token_at(search, token) = (gh_token){parent->tail, by->token, stream->steps, 1, by->log_p};
     if (parent->tail != NONE)
         gh_pool_hold(&search->tokens, parent->tail);
     child.tail = token;
-    child.first = parent->first == NONE ? token : parent->first;
-    child.source = gh_pool_hold(&search->slots, parent->slot);
-    child.slot = child.evaluation = NONE;
+    if (parent->first == NONE) {
+        child.first = token;
+        child.first_id = by->token;
+    }
+    child.slot = gh_pool_hold(&search->slots, parent->slot);
+    child.asked = 0;
+    child.evaluation = NONE;
     child.ngram = by->ngram != NONE ? by->ngram : parent->ngram;
     if (child.ngram != NONE)
         gh_pool_hold(&search->ngrams, child.ngram);
@@ -97,20 +100,20 @@ static gh_fault extend(gh_search *search, gh_stream *stream, const gh_hypothesis
 
 static gh_fault expand(gh_search *search, gh_stream *stream, int32_t hypothesis)
 {
-    const gh_hypothesis parent = *gh_at(search, hypothesis);
-    const gh_evaluation *evaluation = gh_evaluation_at(search, parent.evaluation);
-    double blank = -INFINITY;
+    const gh_hypothesis *one = gh_at(search, hypothesis);
+    const gh_evaluation *evaluation = gh_evaluation_at(search, one->evaluation);
+    const double finished = one->score + evaluation->blank;
     gh_fault fault = GH_FINE;
-    for (int32_t i = 0; i < evaluation->count && !fault; i++) {
-        if (evaluation->candidates[i].token == search->options.blank)
-            blank = evaluation->candidates[i].log_p;
-        else
+    if (evaluation->count) {
+        const gh_hypothesis parent = *one;
+        for (int32_t i = 0; i < evaluation->count && !fault; i++)
             fault = extend(search, stream, &parent, &evaluation->candidates[i]);
     }
     /* The two lists have nothing to do with one another: blank's place among the candidates does not show. */
-    gh_drop_evaluation(search, parent.evaluation);
-    gh_at(search, hypothesis)->evaluation = NONE;
-    finish(search, stream, hypothesis, parent.score + blank);
+    gh_hypothesis *same = gh_at(search, hypothesis);
+    gh_drop_evaluation(search, same->evaluation);
+    same->evaluation = NONE;
+    finish(search, stream, hypothesis, finished);
     return fault;
 }
 
@@ -136,7 +139,7 @@ int gh_step(gh_search *search, gh_stream *stream, gh_fault *fault)
                 before = last;
             }
         const gh_hypothesis *one = gh_at(search, best);
-        for (int32_t at = stream->finished.first; at != NONE; at = gh_at(search, at)->next)
+        for (int32_t at = stream->finished_count < o->width ? NONE : stream->finished.first; at != NONE; at = gh_at(search, at)->next)
             above += gh_at(search, at)->score > one->score;
         if (above >= o->width)
             break;

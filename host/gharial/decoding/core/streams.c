@@ -3,11 +3,19 @@
 #include "search.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Of each stream at the start, for each hypothesis that can be kept; of so many streams. */
 enum { HYPOTHESES = 6, EVALUATIONS = 2, TOKENS = 16, NGRAMS = 8, STREAMS = 1024 };
+enum { FINALS = 4 }; /* of a stream in a step */
+enum { TOKEN_BYTES = 32 }; /* none lies in two cache lines */
+
+static int32_t usual_streams(const gh_search *search)
+{
+    return search->stream_count < STREAMS ? search->stream_count : STREAMS;
+}
 
 static int lane_init(const gh_search *search, gh_lane *lane)
 {
@@ -16,38 +24,42 @@ static int lane_init(const gh_search *search, gh_lane *lane)
     lane->outcomes = malloc(streams * sizeof *lane->outcomes);
     lane->entries = malloc(entries * sizeof *lane->entries);
     lane->queries = malloc(entries * (size_t)(search->options.width + 1) * sizeof *lane->queries);
-    lane->final_room = search->stream_count;
-    lane->finals = malloc(streams * sizeof *lane->finals);
+    lane->final_room = FINALS * usual_streams(search);
+    lane->finals = malloc((size_t)lane->final_room * sizeof *lane->finals);
     return lane->members && lane->outcomes && lane->entries && lane->queries && lane->finals ? 0 : -1;
 }
 
 static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
 {
     const gh_options *o = &search->options;
-    const uint32_t usual = search->stream_count < STREAMS ? (uint32_t)search->stream_count : STREAMS, wide = usual * (uint32_t)o->width;
-    const size_t evaluation = sizeof(gh_evaluation) + (size_t)(o->width + 1) * sizeof(gh_candidate);
-    search->streams = calloc((size_t)search->stream_count, sizeof *search->streams);
+    const uint32_t wide = (uint32_t)usual_streams(search) * (uint32_t)o->width;
+    const size_t evaluation = sizeof(gh_evaluation) + (size_t)o->width * sizeof(gh_candidate);
+    search->stream_bytes = (sizeof(gh_stream) + 2 * (size_t)o->width * sizeof(int32_t) + LINE - 1) / LINE * LINE;
+    search->streams = aligned_alloc(LINE, (size_t)search->stream_count * search->stream_bytes);
     search->lanes = calloc((size_t)search->lane_count, sizeof *search->lanes);
-    search->slot_numbers = malloc((size_t)slot_count * sizeof *search->slot_numbers);
-    search->words = search->ngram ? malloc((size_t)o->classes * sizeof *search->words) : NULL;
-    if (!search->streams || !search->lanes || !search->slot_numbers || (search->ngram && !search->words))
+    if (!search->streams || !search->lanes)
         return -1;
-    memcpy(search->slot_numbers, slots, (size_t)slot_count * sizeof *slots);
+    memset(search->streams, 0, (size_t)search->stream_count * search->stream_bytes);
     for (int32_t i = 0; i < search->lane_count; i++)
         if (lane_init(search, &search->lanes[i]))
             return -1;
     for (int32_t i = 0; i < search->stream_count; i++) {
-        gh_stream *stream = &search->streams[i];
+        gh_stream *stream = gh_stream_at(search, i);
         stream->active = stream->finished = (gh_list){NONE, NONE};
     }
-    return gh_pool_init(&search->slots, 0, (uint32_t)slot_count, 0) || gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), HYPOTHESES * wide, 1) ||
-           gh_pool_init(&search->evaluations, evaluation, EVALUATIONS * wide, 1) ||
-           gh_pool_init(&search->tokens, sizeof(gh_token), TOKENS * wide, 1) ||
-           gh_pool_init(&search->ngrams, search->ngram ? sizeof(gh_ngram_state) : 0, o->ngram ? NGRAMS * wide : 1, 1);
+    if (gh_pool_init(&search->slots, sizeof(gh_slot), offsetof(gh_slot, holders), (uint32_t)slot_count, 0))
+        return -1;
+    for (int32_t i = 0; i < slot_count; i++)
+        *(gh_slot *)gh_pool_at(&search->slots, i) = (gh_slot){0, (uint32_t)slots[i]};
+    return gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), ONE_OWNER, HYPOTHESES * wide, 1) ||
+           gh_pool_init(&search->evaluations, (evaluation + LINE - 1) / LINE * LINE, ONE_OWNER, EVALUATIONS * wide, 1) ||
+           gh_pool_init(&search->tokens, TOKEN_BYTES, offsetof(gh_token, holders), TOKENS * wide, 1) ||
+           (search->ngram ? gh_pool_init(&search->ngrams, LINE, offsetof(gh_context, holders), NGRAMS * wide, 1)
+                          : gh_pool_init(&search->ngrams, 0, APART, o->ngram ? NGRAMS * wide : 1, 1));
 }
 
 gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
-                         int32_t slot_count, const gh_ngram *ngram, const uint32_t *words)
+                         int32_t slot_count, const gh_ngram *ngram)
 {
     gh_search *search = calloc(1, sizeof *search);
     if (!search)
@@ -64,10 +76,8 @@ gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lan
         return NULL;
     }
     gh_pool_take(&search->ngrams); /* state 0, the sentence's begin, is always there */
-    if (ngram) {
-        memcpy(search->words, words, (size_t)options->classes * sizeof *words);
+    if (ngram)
         gh_ngram_begin(ngram, gh_ngram_word(ngram, (const uint8_t *)"<s>", 3), gh_state_at(search, 0));
-    }
     return search;
 }
 
@@ -83,17 +93,18 @@ void gh_search_free(gh_search *search)
         free(search->lanes[i].finals);
     }
     for (int32_t i = 0; search->streams && i < search->stream_count; i++)
-        free(search->streams[i].prefix);
+        free(gh_stream_at(search, i)->prefix);
     gh_pool_clear(&search->slots);
     gh_pool_clear(&search->hypotheses);
     gh_pool_clear(&search->evaluations);
     gh_pool_clear(&search->tokens);
     gh_pool_clear(&search->ngrams);
     free(search->pieces);
+    free(search->piece_flags);
+    free(search->letters_at);
     free(search->letters);
     free(search->streams);
     free(search->lanes);
-    free(search->slot_numbers);
     free(search->words);
     free(search);
 }
@@ -114,7 +125,7 @@ static void empty(gh_search *search, gh_stream *stream)
 
 void gh_close(gh_search *search, int32_t number)
 {
-    gh_stream *stream = &search->streams[number];
+    gh_stream *stream = gh_stream_at(search, number);
     empty(search, stream);
     stream->generation++;
     stream->stage = CLOSED;
@@ -124,22 +135,23 @@ void gh_close(gh_search *search, int32_t number)
 
 void gh_fail(gh_search *search, int32_t number, gh_fault fault)
 {
-    empty(search, &search->streams[number]);
-    search->streams[number].stage = FAILED;
-    search->streams[number].fault = fault;
+    gh_stream *stream = gh_stream_at(search, number);
+    empty(search, stream);
+    stream->stage = FAILED;
+    stream->fault = fault;
 }
 
 gh_fault gh_open(gh_search *search, int32_t number, const gh_trie *trie, const int32_t *prefix, int32_t prefix_length)
 {
-    gh_stream *stream = &search->streams[number];
+    gh_stream *stream = gh_stream_at(search, number);
     gh_close(search, number);
-    const int32_t root = gh_pool_take(&search->hypotheses);
+    const int32_t root = gh_pool_new(&search->hypotheses);
     if (root == NONE)
         return GH_MEMORY;
     if (prefix_length) {
         stream->prefix = malloc((size_t)prefix_length * sizeof *prefix);
         if (!stream->prefix) {
-            gh_pool_drop(&search->hypotheses, root);
+            gh_pool_free(&search->hypotheses, root);
             return GH_MEMORY;
         }
         memcpy(stream->prefix, prefix, (size_t)prefix_length * sizeof *prefix);
@@ -147,7 +159,7 @@ gh_fault gh_open(gh_search *search, int32_t number, const gh_trie *trie, const i
     }
     gh_hypothesis *one = gh_at(search, root);
     memset(one, 0, sizeof *one);
-    one->next = one->slot = one->source = one->evaluation = one->tail = one->first = one->ngram = NONE;
+    one->next = one->slot = one->evaluation = one->tail = one->first = one->ngram = NONE;
     if (search->options.ngram)
         one->ngram = gh_pool_hold(&search->ngrams, 0);
     stream->kept[0] = root;

@@ -6,6 +6,7 @@
 #include "search.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t PRIME = ((uint64_t)1 << 61) - 1;
 static const uint64_t FACTORS[2] = {0x0F1E2D3C4B5A6979, 0x165667B19E3779F9};
@@ -24,40 +25,45 @@ static uint64_t plus(uint64_t a, uint64_t b)
     return sum >= PRIME ? sum - PRIME : sum;
 }
 
-static gh_append appended(const uint32_t *letters, uint32_t count, int behind_mark)
+static gh_append appended(const uint32_t *letters, uint32_t count, int mark, uint8_t *flags)
 {
-    gh_append one = {{1, 1}, {0, 0}, 0, (uint8_t)behind_mark};
+    gh_append one = {{1, 1}, {0, 0}};
+    *flags = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const int mark = letters[i] == WORD_MARK;
-        if (mark && one.ends_with_mark)
+        const int after_mark = mark;
+        mark = letters[i] == WORD_MARK;
+        if (mark && after_mark)
             continue;
         for (int j = 0; j < 2; j++) {
             one.factor[j] = times(one.factor[j], FACTORS[j]);
             one.sum[j] = plus(times(one.sum[j], FACTORS[j]), letters[i] + 1);
         }
-        one.letters = 1;
-        one.ends_with_mark = (uint8_t)mark;
+        *flags = ADDS;
     }
+    *flags |= mark ? ENDS_WITH_MARK : 0;
     return one;
 }
 
-int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored)
+int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored, const uint32_t *words)
 {
-    const int32_t count = search->options.classes;
-    const uint32_t total = (uint32_t)ends[count - 1];
-    search->pieces = calloc((size_t)count, sizeof *search->pieces);
+    const size_t count = (size_t)search->options.classes, total = (size_t)ends[count - 1];
+    search->pieces = aligned_alloc(LINE, count * sizeof *search->pieces);
+    search->piece_flags = malloc(count);
+    search->words = malloc(count * sizeof *search->words);
+    search->letters_at = malloc((count + 1) * sizeof *search->letters_at);
     search->letters = malloc((total + 1) * sizeof *search->letters);
-    if (!search->pieces || !search->letters)
+    if (!search->pieces || !search->piece_flags || !search->words || !search->letters_at || !search->letters)
         return -1;
-    for (uint32_t i = 0; i < total; i++)
-        search->letters[i] = letters[i];
-    for (int32_t token = 0; token < count; token++) {
-        gh_piece *piece = &search->pieces[token];
-        piece->first = token ? (uint32_t)ends[token - 1] : 0;
-        piece->letters = (uint32_t)ends[token] - piece->first;
-        piece->whole = appended(letters + piece->first, piece->letters, 0);
-        piece->behind_mark = appended(letters + piece->first, piece->letters, 1);
-        piece->scored = scored[token];
+    memcpy(search->letters, letters, total * sizeof *letters);
+    search->letters_at[0] = 0;
+    for (size_t token = 0; token < count; token++) {
+        const uint32_t first = token ? (uint32_t)ends[token - 1] : 0, length = (uint32_t)ends[token] - first;
+        uint8_t whole, behind;
+        search->letters_at[token + 1] = (uint32_t)ends[token];
+        search->pieces[token].whole = appended(letters + first, length, 0, &whole);
+        search->pieces[token].behind_mark = appended(letters + first, length, 1, &behind);
+        search->piece_flags[token] = (uint8_t)(whole | behind << BEHIND_MARK);
+        search->words[token] = !scored[token] ? (uint32_t)NOT_SCORED : search->ngram ? words[token] : 0;
     }
     return 0;
 }
@@ -67,12 +73,13 @@ void gh_extend_text(const gh_search *search, gh_hypothesis *one, int32_t token)
     const gh_piece *piece = &search->pieces[token];
     const int behind = one->ends_with_mark || (!one->any_text && search->options.merge_lone_marks);
     const gh_append *append = behind ? &piece->behind_mark : &piece->whole;
-    if (!append->letters)
+    const uint8_t flags = (uint8_t)(search->piece_flags[token] >> (behind ? BEHIND_MARK : 0));
+    if (!(flags & ADDS))
         return;
     for (int j = 0; j < 2; j++)
         one->text[j] = plus(times(one->text[j], append->factor[j]), append->sum[j]);
     one->any_text = 1;
-    one->ends_with_mark = append->ends_with_mark;
+    one->ends_with_mark = (flags & ENDS_WITH_MARK) != 0;
 }
 
 static int32_t following(const gh_trie *trie, int32_t node, uint32_t letter)
@@ -90,10 +97,9 @@ static int32_t following(const gh_trie *trie, int32_t node, uint32_t letter)
 
 double gh_extend_keywords(const gh_search *search, const gh_trie *trie, int32_t *node, int32_t token)
 {
-    const gh_piece *piece = &search->pieces[token];
     double total = 0.0;
-    for (uint32_t i = 0; i < piece->letters; i++) {
-        const uint32_t letter = search->letters[piece->first + i];
+    for (uint32_t i = search->letters_at[token]; i < search->letters_at[token + 1]; i++) {
+        const uint32_t letter = search->letters[i];
         double delta = 0.0;
         int32_t longest = NONE;
         /* The live threads are the suffixes of the text that the trie has, the longest one the oldest; each either goes on or gives back. */
