@@ -130,14 +130,14 @@ def test_what_is_no_word(tmp_path: Path) -> None:
         model.score(state, len(kinds) + 1)
 
 
-def trained(folder: Path) -> bytes:
+def trained(folder: Path, *lines: str) -> bytes:
     """A SentencePiece model with a user-defined symbol."""
     text = folder / "zebra.txt"
-    text.write_text("\n".join(["zebra go left", "zebra right", "go zebra"] * 20))
+    text.write_text("\n".join([*(lines or ("zebra go left", "zebra right", "go zebra"))] * 20))
     sentencepiece.SentencePieceTrainer.train(
         input=str(text),
         model_prefix=str(folder / "zebra"),
-        vocab_size=24,
+        vocab_size=9 if lines else 24,
         model_type="bpe",
         user_defined_symbols=["<EOS>"],
         minloglevel=2,
@@ -166,6 +166,17 @@ def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(BadInput, match=r"pip install gharial\[ngram\]"):
         NgramModel(binary(), PIECES)
+
+
+def test_a_file_that_says_not_whose_it_is(tmp_path: Path) -> None:
+    """Its words tell whether it is over the model's pieces: others would all be unknown, in silence."""
+    other = trained(tmp_path, "xxyy yyxx xyxy")
+    with pytest.raises(BadInput, match="not this model's pieces") as error:
+        NgramModel(binary(), other, lambda _: None)
+    assert " of 18 words are" in str(error.value.found) and error.value.where == str(binary())
+    path = copy(tmp_path)
+    append_mark(path, other)  # who marks it says so
+    NgramModel(path, other)
 
 
 def test_nothing_needs_kenlm_until_it_scores(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gharial.checkpoint.sentencepiece_model import PieceKind, read_pieces
 from gharial.decoding._search import Ngram
 from gharial.errors import BadInput
-from gharial.ngram.checking import check_file
+from gharial.ngram.checking import NgramFile, check_file
+from gharial.ngram.inspect import known_share
 from gharial.ngram.native import native_ngram
 
 LN_10 = math.log(10.0)
@@ -41,7 +42,8 @@ class NgramModel:
         native: the same file as the search's core reads it; None where it does not, and scores come from KenLM.
 
     Raises:
-        BadInput: the file cannot be used or is another model's, or the Python package kenlm is not there.
+        BadInput: the file cannot be used, is another model's or, if it does not say whose, not over this model's
+            pieces; or the Python package kenlm is not there.
     """
 
     def __init__(
@@ -72,10 +74,11 @@ class NgramModel:
             )
         self.order = int(self._model.order)
         self.native: Ngram | None = native_ngram(self.file)
+        pieces = read_pieces(sentencepiece, self.file.path)
+        if self.file.mark is None:
+            _check_words(self.file, [piece.text for piece in pieces])
         # What has no word in the n-gram is None here.
-        self._words: list[str | None] = [
-            None if piece.kind in _NOT_SCORED else piece.text for piece in read_pieces(sentencepiece, self.file.path)
-        ]
+        self._words: list[str | None] = [None if piece.kind in _NOT_SCORED else piece.text for piece in pieces]
         self._words.append(None)  # blank, the class behind the last piece
 
     def begin(self) -> State:
@@ -123,6 +126,19 @@ class NgramModel:
         """Whether a token is a word of the n-gram."""
         word = self._words[token]
         return word is not None and word in self._model
+
+
+def _check_words(file: NgramFile, pieces: Sequence[str]) -> None:
+    """Refuse a file that says not whose it is, and has words of other pieces, or whole words of text."""
+    known, every = known_share(file, pieces) or (0, 0)
+    if 2 * known < every:
+        raise BadInput(
+            "the n-gram's words are not this model's pieces",
+            file.path,
+            f"{known} of {every} words are",
+            "half of them at least",
+            "use the n-gram that was made with this model, or build one: gharial ngram build",
+        )
 
 
 def _package() -> Any:
