@@ -49,6 +49,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) scripts/bench_checkpoints.py
 	@$(VENV_PYTHON) -m gharial bench rtl --config ecp5-85f
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_ngram
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_decoding
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m gharial bench decode
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_hours
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published

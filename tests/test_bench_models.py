@@ -119,6 +119,7 @@ def test_settings_that_do_not_fit_show_at_once(cli: Run, tmp_path: Path) -> None
     cli(*words, "--ngram", tmp_path / "none").refused("--ngram")
     (tmp_path / "k.json").write_text('{"keywords": {"\u4e2d": 1}}')
     cli(*words, "--keywords", tmp_path / "k.json").refused("--keywords")
+    cli(*words, "--ngram-scale", 0.1).refused("--ngram-scale", "no n-gram to weigh")
     cli(*words[:-2], "--ngram", NGRAM).refused("--ngram", "--decoder beam")
     for option in ("--silence", "--alternatives"):
         assert cli(*words, option, "2").code == 2

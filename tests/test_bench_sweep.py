@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts.bench_decoding import rows
 
 from gharial.bench import sweep_plot
 from gharial.bench.sweep import GRID, Swept, check_grid, runs_planned, summary, sweep
@@ -110,6 +111,22 @@ def test_scales_that_trade_places(seed: int) -> None:
     assert found["best"]["scale_ci"] == [0.1, 0.2] and found["alike"] == [0.1, 0.2]
     assert found["best"]["scale"] == 0.1  # of two equal ones the lower
     assert found["best"]["against_none"] is None
+
+
+def test_a_row_for_each_decoder() -> None:
+    """The table of docs/accuracy.md."""
+    decoder = Decoder(0.4)
+    found = summary(sweep(decoder.transcripts, decoder, (0.0, 0.4), 0), 200)
+    alone, weighed = found["points"]
+    case = {"model": "m", "set": "s", "list": "commands", "scale": 0.4, "words": found["words"]}
+    head, *table = rows([case | {"greedy": found["greedy"], "beam": alone, "ngram": weighed}])
+    assert {len(row) for row in table} == {len(head)}
+    assert [row[:3] for row in table] == [("m", "s", "200")] * 3
+    assert [row[3:] for row in table] == [
+        ("greedy", "180", "90.00 % (90.0 to 90.0)", "", ""),
+        ("beam 4", "160", "80.00 % (80.0 to 80.0)", "-10.00 (-10.00 to -10.00)", ""),
+        ("beam 4, commands 0.4", "0", "0.00 % (0.0 to 0.0)", "-90.00 (-90.00 to -90.00)", "-80.00 (-80.00 to -80.00)"),
+    ]
 
 
 @pytest.mark.parametrize("scales", [[], [-0.1], [math.nan], [0.1, math.inf], [0.1] * 2000])

@@ -26,7 +26,7 @@ from gharial.floating.path import LatticePath
 from gharial.floating.search import LOGIT_BITS, FloatSearch
 from gharial.floating.yardstick import TorchRnnt
 from gharial.isa.commands import Kind
-from gharial.model import compile_model, demo_model, is_program, open_model, vocabulary
+from gharial.model import compile_model, demo_model, is_program, ngram_of, open_model, vocabulary
 from gharial.recognise import Recogniser
 from gharial.recognise.decoders import NgramChoice, check_decoder, search_model, search_settings
 
@@ -177,6 +177,9 @@ def measure_wer(
     about: dict[str, Any] = {"decoder": decoder}
     if decoder == "beam":
         settings, scorer = search_settings(program, options, ngram, note)
+        if ngram is None and settings.ngram_scale is not None and ngram_of(program) is None:
+            what, remedy = "there is no n-gram to weigh", "name one, or leave the scale out"
+            raise BadInput(what, "ngram_scale", "none beside the program", "an n-gram", remedy)
         boosted = None if keywords is None else Keywords(keywords, words.names, keyword_file or "keywords")
         with Recogniser(program, device, decoder=decoder, options=settings, ngram=ngram, note=None) as recogniser:
             known = search_model(program, words)

@@ -87,7 +87,9 @@ def add(commands: Any) -> None:
     wer = benches.add_parser(
         "wer",
         help="word errors of the integer model against the float model",
-        description="Word errors of a compiled model on a device, and of the float model in PyTorch, on one set.",
+        usage="%(prog)s --set DIR [OPTION]...",
+        description="Word errors of a compiled model on a device, and of the float model in PyTorch, on one set, with "
+        "intervals; greedily or by beam search.",
         epilog=_WER_EPILOG,
     )
     wer.add_argument("--set", metavar="DIR", type=Path, required=True, help="folder with recordings and manifest.json")

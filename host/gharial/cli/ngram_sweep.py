@@ -22,7 +22,7 @@ examples:
 Decodes the set with each scale of a grid (0 to 0.3, and on while it gets better), then with scales around the best
 one; 12 runs or so. Rates come with 95 % intervals from sets drawn of this one's utterances. A set is a folder with
 recordings and a manifest.json, as for gharial bench wer: not the one whose word errors are reported afterwards.
-Take the scale with --ngram-scale, or into the checkpoint: gharial export (ngram, scale_factor).
+Take the scale with --ngram-scale, or put it into the configuration that gharial export reads, as scale_factor.
 """
 
 _HELP = "see: gharial ngram sweep --help"
@@ -33,6 +33,7 @@ def add(actions: Any) -> None:
     parser = actions.add_parser(
         "sweep",
         help="find the weight of a file on a set",
+        usage="%(prog)s --set DIR [OPTION]...",
         description="Find the scale of an n-gram on a set: word error rate over the scale, with intervals.",
         epilog=_EPILOG,
     )
