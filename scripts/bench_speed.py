@@ -32,6 +32,7 @@ RTL_SECONDS = 30
 RTL = "verilator:ecp5-85f"
 PUSH = SAMPLE_RATE * 60 // 1000  # samples of an encoder step
 BATCH = 8  # the streams that the demo model's configuration holds
+BEAM = "emulator:u50"  # which holds as many with a beam
 
 
 def long_recording(folder: Path) -> tuple[Path, np.ndarray]:
@@ -49,29 +50,34 @@ def long_recording(folder: Path) -> tuple[Path, np.ndarray]:
 Way = tuple[str, Callable[[], object], float]
 
 
-def ways(recogniser: gharial.Recogniser, file: Path, samples: np.ndarray) -> Iterator[Way]:
+def pushed(recogniser: gharial.Recogniser, samples: np.ndarray) -> None:
+    """One stream, a step at a time."""
+    with recogniser.stream() as stream:
+        for at in range(0, len(samples), PUSH):
+            stream.push(samples[at : at + PUSH])
+        stream.finish()
+
+
+def many(recogniser: gharial.Recogniser, samples: np.ndarray) -> None:
+    """Pieces side by side."""
+    for outcome in recogniser.transcribe_many(np.array_split(samples, BATCH), BATCH):
+        if isinstance(outcome, gharial.GharialError):
+            raise outcome
+
+
+def ways(recogniser: gharial.Recogniser, beam: gharial.Recogniser, file: Path, samples: np.ndarray) -> Iterator[Way]:
     """Name, call, and seconds of audio of each way to transcribe the recording."""
-
-    def pushed() -> None:
-        with recogniser.stream() as stream:
-            for at in range(0, len(samples), PUSH):
-                stream.push(samples[at : at + PUSH])
-            stream.finish()
-
-    def many() -> None:
-        for outcome in recogniser.transcribe_many(np.array_split(samples, BATCH), BATCH):
-            if isinstance(outcome, gharial.GharialError):
-                raise outcome
-
     command = [sys.executable, "-m", "gharial", "transcribe", "--json", str(file)]
-    yield "one stream, 60 ms at a time (Stream.push)", pushed, SECONDS
+    yield "one stream, 60 ms at a time (Stream.push)", lambda: pushed(recogniser, samples), SECONDS
     yield "one file (Recogniser.transcribe)", lambda: recogniser.transcribe(file), SECONDS
     yield (
         "one file (gharial transcribe, start of the process included)",
         lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
         SECONDS,
     )
-    yield f"{BATCH} files at a time (Recogniser.transcribe_many)", many, SECONDS
+    yield f"{BATCH} files at a time (Recogniser.transcribe_many)", lambda: many(recogniser, samples), SECONDS
+    yield f"one stream, 60 ms at a time, beam of 4 ({BEAM})", lambda: pushed(beam, samples), SECONDS
+    yield f"{BATCH} files at a time, beam of 4 ({BEAM})", lambda: many(beam, samples), SECONDS
 
 
 def on_the_rtl(recogniser: gharial.Recogniser, samples: np.ndarray) -> Way:
@@ -99,9 +105,14 @@ def main() -> int:
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    with tempfile.TemporaryDirectory() as folder, gharial.load() as recogniser, gharial.load(device=RTL) as rtl:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        gharial.load() as recogniser,
+        gharial.load(device=BEAM, decoder="beam") as beam,
+        gharial.load(device=RTL) as rtl,
+    ):
         file, samples = long_recording(Path(folder))
-        calls = [*ways(recogniser, file, samples), on_the_rtl(rtl, samples)]
+        calls = [*ways(recogniser, beam, file, samples), on_the_rtl(rtl, samples)]
         runs = [[measure(call, seconds) for _, call, seconds in calls] for _ in range(args.runs)]
     print(f"| {'times real time, demo model, one core':<60} | by the wall: min, median, max | by CPU time         |")
     print(f"|{'-' * 62}|{'-' * 31}|{'-' * 21}|")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,15 @@ from recordings import FILES, LONG, SHORT, cuts, samples
 from rtl_device import needed
 
 from gharial.decoding import DecoderOptions
+from gharial.devices.emulator import EmulatorDevice
+from gharial.driver import Driver
+from gharial.isa import _registers as reg
 from gharial.isa.commands import Mode
 from gharial.model import compile_model
 from gharial.ngram import NgramModel
 from gharial.program import Program
 from gharial.recognise import Recogniser, load
+from gharial.recognise.decoders import make_engine
 from gharial.recognise.session import Emitted, Session, StepResult
 
 BIG = "emulator:u50"
@@ -232,6 +237,58 @@ def test_company_of_prefixes_and_strategies(program: Program, case: str, seed: i
             jobs.append((vectors, prefix, {"on": 0.7, "o": -0.2} if random.random() < 0.5 else None))
         wanted = [alone(recogniser, *job) for job in jobs]
         assert in_company(recogniser, jobs, random, 7) == wanted
+
+
+class Slow(EmulatorDevice):
+    """Commands are done some time after they were sent, a few at each look."""
+
+    def start(self, random: np.random.Generator) -> None:
+        self._random, self._asked, self._given = random, 0, 0
+
+    def ring_doorbell(self, tail: int) -> None:
+        self._asked = tail
+
+    def _work(self, most: int) -> None:
+        upto = min(self._asked, self._given + most)
+        if upto > self._given:
+            self._given = upto
+            super().ring_doorbell(upto)
+
+    def read_register(self, offset: int) -> int:
+        if offset == reg.CPL_TAIL.offset:
+            self._work(int(self._random.integers(0, 3)))
+        return super().read_register(offset)
+
+    def wait(self, completions: int, timeout: float) -> bool:
+        self._work(1)
+        return super().wait(completions, 0)
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam"])
+def test_a_device_that_takes_its_time(plain_demo: Recogniser, decoder: str, seed: int) -> None:
+    """Several commands are on their way, several lanes at work."""
+    random = np.random.default_rng(seed)
+    program = plain_demo.program
+    device = Slow(program.config, 1 << 26)
+    device.start(random)
+    options = DecoderOptions(width=2) if decoder == "beam" else None
+    with load(device=BIG, decoder=decoder, options=options, ngram=False) as usual:
+        jobs: list[Job] = [(vectors_of(usual, samples(path)), (), None) for path in FILES]
+        wanted = [alone(usual, *job) for job in jobs]
+        with Driver(device, program) as driver:
+            engine = make_engine(driver, usual.vocabulary, decoder, options, False)
+            monkey = SimpleNamespace(engine=engine, keywords=usual.keywords)
+            lanes = 0
+            submit = engine.submit
+
+            def watched() -> bool:
+                nonlocal lanes
+                lanes = max(lanes, len(engine._rounds))
+                return submit()
+
+            engine.submit = watched  # type: ignore[method-assign]
+            assert in_company(monkey, jobs, random, 40) == wanted  # type: ignore[arg-type]
+            assert lanes >= 2
 
 
 def facts(tokens: Any) -> list[Said]:
