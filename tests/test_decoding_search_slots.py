@@ -76,7 +76,7 @@ CASES = st.builds(
 )
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(CASES, st.integers(1, 5), st.integers(1, 3), st.integers(0, 3))
 def test_just_enough_slots(case: Case, streams: int, lanes: int, more: int) -> None:
     slots = case.options.width * streams + lanes * case.options.expansions + more

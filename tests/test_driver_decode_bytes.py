@@ -64,7 +64,7 @@ def batches(draw: st.DrawFn) -> DecodeBatch:
     return DecodeBatch(*[np.array(column, np.int64) for column in columns], np.array(joint, np.bool_))
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=300)
+@settings(suppress_health_check=list(HealthCheck), max_examples=150)
 @given(batches())
 def test_what_is_sent_and_refused_is_what_decode_sends_and_refuses(driver: Driver, batch: DecodeBatch) -> None:
     device = driver.device
