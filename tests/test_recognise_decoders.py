@@ -82,7 +82,8 @@ def test_a_file_that_is_named(tmp_path: Path) -> None:
     with load(decoder="beam", ngram=binary(), note=notes.append) as recogniser:
         assert scale_of(recogniser) == NGRAM_SCALE
         sentencepiece = recogniser.program.section("sentencepiece")
-    assert len(notes) == 2  # no mark, no scale
+    said = [note for note in notes if str(binary()) in note]
+    assert len(said) == 2  # no mark, no scale
     marked = copy(tmp_path)
     append_mark(marked, b"the bytes of another SentencePiece model")
     for path in (marked, tmp_path / "none", ""):
@@ -91,7 +92,7 @@ def test_a_file_that_is_named(tmp_path: Path) -> None:
     append_mark(marked, sentencepiece, force=True)
     with load(decoder="beam", ngram=str(marked), options=DecoderOptions(ngram_scale=0.1), note=notes.append) as again:
         assert scale_of(again) == 0.1
-    assert len(notes) == 2
+    assert not any(str(marked) in note for note in notes)
 
 
 def test_a_failure_lets_go_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

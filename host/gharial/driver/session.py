@@ -176,6 +176,11 @@ class Session:
         return len(self._rings.in_flight) if self._rings is not None else 0
 
     @property
+    def stopped(self) -> DeviceError | None:
+        """Why nothing can be sent before a recovery, as far as was seen; None if it can."""
+        return self._stopped
+
+    @property
     def link_retries(self) -> int:
         """How often something had to be read or written again because it did not hold together."""
         return self._rings.link_retries if self._rings is not None else 0

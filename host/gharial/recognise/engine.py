@@ -79,6 +79,7 @@ class Engine(ABC, Generic[S]):
             GharialError: all slots are taken.
         """
         self._reap()
+        self._look()
         session = self._opened(prefix, keywords)
         self._sessions.append(session)
         return session
@@ -172,14 +173,18 @@ class Engine(ABC, Generic[S]):
 
     def _take_finished(self) -> None:
         """Results that are there already. A round that failed is noticed before its sessions spoil another one."""
-        if not self._rounds:
-            return
+        self._look()
+        while self._rounds and self._rounds[0].ticket.done:
+            self.collect()
+
+    def _look(self) -> None:
+        """See what the device has done, and that it can be sent more: it may have halted in a command of nobody's."""
         try:
             self._driver.poll()
         except GharialError as error:
             self._recover(error)
-        while self._rounds and self._rounds[0].ticket.done:
-            self.collect()
+        if self._driver.stopped is not None:
+            self._recover(self._driver.stopped)
 
     def _recover(self, error: GharialError) -> None:
         """After an error that stops the device: get it to work again for the sessions that it did not hit.
