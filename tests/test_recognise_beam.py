@@ -147,7 +147,9 @@ def test_other_modes(plain_demo: Recogniser, mode: Mode) -> None:
         same(alone(recogniser, vectors), wanted)
 
 
-@pytest.mark.parametrize("device", ["reference", "emulator", "emulator:tiny-batch", "verilator:tiny", "verilator:tiny-batch"])
+@pytest.mark.parametrize(
+    "device", ["reference", "emulator", "emulator:tiny-batch", "verilator:tiny", "verilator:tiny-batch"]
+)
 def test_on_every_device(program: Program, device: str, tmp_path: Path, seed: int) -> None:
     if device.startswith("verilator"):
         needed()
