@@ -31,6 +31,7 @@ class ToldSession:
     ended: bool = False
     taken: int = 0
     listed: int = 0
+    numbered: bool = True
     results: deque[StepResult] = field(default_factory=deque)
     error: GharialError | None = None
     seconds: float = 0.0
@@ -47,7 +48,7 @@ class ToldSession:
 
     def put(self, vectors: np.ndarray) -> None:
         assert not self.ended and not self.closed
-        assert not self.heard or vectors[0, 0] == self.heard[-1] + 1
+        assert not self.heard or not self.numbered or vectors[0, 0] == self.heard[-1] + 1
         self.heard += vectors[:, 0].tolist()
 
     def step(self) -> bool:
@@ -66,12 +67,13 @@ class ToldEngine:
     Args:
         told: (stream's step with which a session begins, step of the session, whether it lists readings) -> result.
         places: sessions at a time.
+        numbered: whether vectors are those of `numbered`.
     """
 
     stack = STACK
 
-    def __init__(self, told: Callable[[int, int, bool], StepResult], places: int = 8) -> None:
-        self._told, self.places = told, places
+    def __init__(self, told: Callable[[int, int, bool], StepResult], places: int = 8, numbered: bool = True) -> None:
+        self._told, self.places, self._numbered = told, places, numbered
         self.sessions: list[ToldSession] = []
         self.opened = 0
         self.dropped: list[ToldSession] = []
@@ -84,7 +86,7 @@ class ToldEngine:
         if not self.free:
             raise GharialError("no slot is left")
         self.opened += 1
-        self.sessions.append(ToldSession(self._told, prefix, keywords))
+        self.sessions.append(ToldSession(self._told, prefix, keywords, numbered=self._numbered))
         return self.sessions[-1]
 
     def close(self, session: ToldSession) -> None:

@@ -161,6 +161,11 @@ def test_places_of_state_resets(recogniser: Recogniser) -> None:
             recogniser.stream()
         for other in held:
             other.close()
+    held = [recogniser.stream() for _ in range(3)]  # of five places, two streams take four
+    outcomes = list(recogniser.transcribe_many([SHORT] * 4, options=options))
+    assert {outcome.text for outcome in outcomes} == texts  # type: ignore[union-attr]
+    for other in held:
+        other.close()
     alone = [recogniser.stream() for _ in range(7)]
     with pytest.raises(GharialError, match="no encoder slot is left"):
         recogniser.stream(options)

@@ -284,14 +284,20 @@ def test_two_sessions_and_no_more() -> None:
 
 
 def test_a_session_that_fails_fails_the_stream() -> None:
-    for which in (0, 1):
+    """One that hears the stream; one that only waits for its turn is taken for another."""
+    for which, fails in ((1, True), (0, False)):
         engine = ToldEngine(lambda first, step, listed: result_of(step, Step(), listed))
         segments = Segments(engine.as_engine(), resets=(6, 3))
-        segments.put(numbered(4))
+        segments.put(numbered(2))
         engine.run()
         engine.sessions[which].error = GharialError("gone")
-        assert segments.error is not None and not segments.advance()
+        assert (segments.error is not None) == fails
+        segments.put(numbered(6)[4:])
+        engine.run()
+        segments.advance()
+        assert len(segments.results) == (0 if fails else 6)
         segments.close()
+        assert (segments.error is not None) == fails
         assert engine.free == 8
 
 

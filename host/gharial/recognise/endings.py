@@ -44,7 +44,7 @@ class Endings:
         finals, final_end = self._cut(heard.finals, eos)
         if final_end:  # every reading goes on behind it, and nothing there counts
             self.reason = EOS
-            readings = tuple([replace(reading, tokens=()) for reading in heard.readings[:1]])
+            readings = tuple([replace(reading, tokens=()) for reading in heard.readings])
             return Heard(heard.step, finals, (), (), readings)
         rest, rest_end = self._cut(heard.rest, eos)
         if rest_end:

@@ -53,7 +53,7 @@ class _Job:
     def read(self) -> bool:
         """Feed the stream where it runs low; whether anything was done."""
         self.stream.take()  # what each step brought is nobody's here
-        if self._ended or self.stream.ended_by or self.stream.backlog >= _BACKLOG:
+        if self._ended or self.stream.backlog >= _BACKLOG:
             return False
         block = next(self._blocks, None)
         if block is None:

@@ -163,7 +163,8 @@ class Segments:
         """Why the stream cannot go on."""
         if self.done or self._failed is not None:
             return self._failed
-        return next((session.error for session in self._sessions if session.error is not None), None)
+        live = [segment.session for segment in self._live]
+        return next((session.error for session in live if session.error is not None), None)
 
     @property
     def waiting(self) -> int:
@@ -232,6 +233,15 @@ class Segments:
             self._engine.drop(session)
         return session
 
+    def _replace(self, session: Session) -> bool:
+        """Leave a session and keep its place for another; False if the stream has failed by that."""
+        self._leave(session)
+        try:
+            self._spares.append(self._open())
+        except GharialError as error:  # the driver was closed: places there are
+            self._failed = error
+        return self._failed is None
+
     def _leave(self, session: Session) -> None:
         self._spent = self._spent[0] + session.seconds, self._spent[1] + session.cycles
         self._engine.close(session)
@@ -254,7 +264,8 @@ class Segments:
         """Give the segments the vectors that wait, as far as there are sessions."""
         while self._held:
             if self._fed == self._next:
-                if not self._spares:
+                # A session that has begun nothing but its prefix may have been lost with it: another will do.
+                if not self._spares or (self._spares[-1].error and not self._replace(self._spares.pop())):
                     return
                 self._begin()
             hearing = [segment for segment in self._live if not segment.session.ended]
@@ -301,11 +312,7 @@ class Segments:
                 break
             self._tail = segment.border.tail
             del self._live[0]
-            self._leave(session)
-            try:
-                self._spares.append(self._open())
-            except GharialError as error:  # the driver was closed: places there are
-                self._failed = error
+            if not self._replace(session):
                 return
         self.done = self._ended and not self._held
 
