@@ -6,7 +6,7 @@
 socket and the character devices of a card, with the emulator behind each; transcripts must be the emulator's, and a
 frame over UART must take two round trips and 1500 bytes at most. The second: the frames of a small stream, once for
 each byte, packet or transfer that is lost, changed, doubled, late or fails. Each time the stream must come out right:
-by itself, or after an error that names what went wrong and a recovery. Ten minutes, mostly waiting; one core.
+by itself, or after an error that names what went wrong and a recovery. A quarter of an hour, mostly waiting; one core.
 """
 
 from __future__ import annotations

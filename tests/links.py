@@ -27,6 +27,9 @@ BAUD = 1_000_000
 SOON = 0.4
 """Seconds in which a bridge of the tests answers, however busy the machine."""
 
+LONG = 60.0
+"""Seconds that nothing takes, however busy the machine."""
+
 Frame = tuple[list[int], list[int], list[int], bool, int]
 
 
@@ -67,6 +70,10 @@ class Board:
     bus: Bus
     server: Any
     link: Any
+
+    def unhurried(self) -> None:
+        """Nothing is sent again because this machine is busy: for tests that count."""
+        self.link.bridge.answer_s = self.server.forget_s = LONG
 
     def bells(self) -> list[int]:
         """Values that CMD_TAIL was given, in order."""

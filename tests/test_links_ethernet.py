@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from links import SOON, Board, board, connect, emulator, expected, expected_frames, frames
+from links import LONG, SOON, Board, board, connect, emulator, expected, expected_frames, frames
 from sim.links.bridges import Bus, EtherServer
 from small_program import TINY, assemble
 from small_run import transcript
@@ -21,8 +21,6 @@ from gharial.errors import BadInput, DeviceError, GharialError, LinkError
 from gharial.isa import _registers as reg
 from gharial.isa.configs import config
 from gharial.model import open_model
-
-LONG = 30.0
 
 
 @pytest.fixture
@@ -50,12 +48,14 @@ def test_packets_byte_by_byte() -> None:
 
 
 def test_everything_that_a_device_can_be_asked(here: Board) -> None:
+    here.unhurried()
     assert transcript(lambda _: here.link, assemble()) == expected()
     assert here.link.bridge.retries == 0 and here.bus.errors == 0
     assert not here.server.stuck, "a record was larger than the bridge's buffer"
 
 
 def test_no_record_is_larger_than_the_bridges_buffer(here: Board, seed: int) -> None:
+    here.unhurried()
     chosen = random.Random(seed)
     copy = bytearray(TINY.window_bytes)
     for _ in range(30):
@@ -152,7 +152,7 @@ def test_a_doorbell_is_not_rung_twice(here: Board, driver: Driver, arrived: bool
 
     here.server.to_board, here.server.to_host = to_board, to_host
     driver.reset("encoder", [0]).result()
-    assert here.link.bridge.retries == 1 and not losing
+    assert here.link.bridge.retries >= 1 and not losing
     assert len(here.bells()) == 1
 
 
@@ -198,6 +198,7 @@ def test_packets_of_others_are_not_taken_for_answers(here: Board, driver: Driver
         short = data[:10] + bytes([data[10] - 1]) + data[11:-4]
         return [b"", b"x" * 40, other, short, data]
 
+    here.unhurried()
     here.server.to_host = to_host
     assert frames(driver) == expected_frames()
     assert here.link.bridge.ignored and not here.link.bridge.retries

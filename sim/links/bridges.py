@@ -123,11 +123,14 @@ class UartServer(Server):
         overrun: bytes that came while it answered, and were lost.
         to_board, to_host: faults of the wire.
         mute: takes everything and answers nothing.
+        forget_s: seconds after which a command that is not complete is forgotten. A board counts them by its own
+            clock, this one by that of a machine that may be busy.
     """
 
     def __init__(self, bus: Bus) -> None:
         super().__init__()
         self.bus = bus
+        self.forget_s = FORGET_S
         self.received = self.sent = self.reads = self.overrun = self.forgotten = 0
         self.to_board: Fault | None = None
         self.to_host: Fault | None = None
@@ -141,7 +144,7 @@ class UartServer(Server):
     def serve(self) -> None:
         """Take what the host sends, and answer it."""
         while not self._stop.is_set():
-            if self._command and time.monotonic() - self._since > FORGET_S:
+            if self._command and time.monotonic() - self._since > self.forget_s:
                 self._command.clear()
                 self.forgotten += 1
             if select.select([self._master], [], [], _SLICE)[0]:
