@@ -27,8 +27,8 @@ from scripts.bench_ngram import private_bytes
 RECORDINGS = Path(__file__).resolve().parents[1] / "host" / "gharial" / "data" / "recordings"
 QUARTERS = 4
 PIECE = 1600  # samples
-TOKEN_BYTES = 1000  # more than a kept token takes, with its texts
-LIMIT = 4 << 20
+TOKEN_BYTES = 500  # a kept token with its texts takes some 350
+LIMIT = 2 << 20
 
 
 def hear(decoder: str, hours: float) -> dict[str, Any]:
