@@ -149,6 +149,7 @@ def test_greedy_has_no_setting_of_the_beam(name: str) -> None:
         (["--silence", "-1"], ["--silence: "]),
         (["--silence", "nan"], ["--silence: "]),
         (["--silence", "inf"], ["--silence: "]),
+        (["--silence", "1e308"], ["--silence: ", "1e+09 at most"]),
         (["--ngram", "nowhere.binary"], ["--ngram nowhere.binary: no such file"]),
         (["--ngram", ""], ["--ngram '': no such file"]),
         (["--ngram", __file__], [f"--ngram {__file__}: "]),

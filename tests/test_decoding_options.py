@@ -70,6 +70,17 @@ def test_refused_files(tmp_path: Path, text: str | bytes) -> None:
         read_keywords(path)
 
 
+def test_a_boost_of_any_number_of_digits(tmp_path: Path) -> None:
+    """Python makes no int of more than some thousands, and says so in words of its own."""
+    path = tmp_path / "keywords.json"
+    for digits in (300, 399, 400, 4301, 10_000):
+        path.write_text('{"keywords": {"a": 1' + "0" * digits + "}}")
+        with pytest.raises(BadInput, match="boost is") as error:
+            read_keywords(path)
+        assert "sys." not in str(error.value)
+        assert str(error.value.where).endswith("'a'")
+
+
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keywords.json"
     path.write_text('{"keywords": {"Gharial": 0.5, "a b": -1}}')

@@ -216,3 +216,11 @@ def test_the_limit_of_finals() -> None:
     # Once something is final the clock stands at the begin of what is not: step 3, and not step 1.
     table |= {(1, ()): {BLANK: 1e-9, 1: 1.0}, (3, (1,)): {BLANK: 0.5, 2: 0.5}}
     assert run(table, 9, 0.2) == [[], [1], [], [], [], [], [2], [], [], []]
+
+
+@pytest.mark.parametrize("limit", [0.3, 0.6, 1.2])
+def test_a_limit_of_whole_steps(limit: float) -> None:
+    """0.06 n - 0.06 m is now a hair above 0.3, now a hair below: five steps are not more, wherever the clock stands."""
+    for first in range(40):
+        finals = run({(first, ()): {BLANK: 0.6, 1: 0.4}}, first + 30, limit)
+        assert [step for step, tokens in enumerate(finals) if tokens] == [first + round(limit / 0.06)]

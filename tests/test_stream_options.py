@@ -37,12 +37,16 @@ def recogniser() -> Iterator[Recogniser]:
         ({"silence_s": math.inf}, "silence_s"),
         ({"silence_s": "1"}, "silence_s"),
         ({"silence_s": True}, "silence_s"),
+        ({"silence_s": 1e308}, "silence_s"),
+        ({"silence_s": 10**400}, "silence_s"),
+        ({"keywords": ["no"]}, "keywords"),
+        ({"keywords": "no.json"}, "keywords"),
         ({"alternatives": 0}, "alternatives"),
         ({"alternatives": 33}, "alternatives"),
         ({"alternatives": 2.0}, "alternatives"),
         ({"alternatives": True}, "alternatives"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_options_out_of_range(options: dict[str, Any], field: str) -> None:
     with pytest.raises(BadInput) as caught:
@@ -54,9 +58,10 @@ def test_options_out_of_range(options: dict[str, Any], field: str) -> None:
     ("lengths", "field"),
     [
         *(((0.0, 0.0), "segment_s"), ((-1, 0), "segment_s"), ((math.nan, 1), "segment_s"), (("15", 3), "segment_s")),
+        *(((1e308, 0), "segment_s"), ((10**400, 0), "segment_s")),
         *(((15, -1), "overlap_s"), ((15, math.inf), "overlap_s"), ((15, True), "overlap_s"), ((4, 2.1), "overlap_s")),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_state_resets_out_of_range(lengths: tuple[Any, Any], field: str) -> None:
     with pytest.raises(BadInput) as caught:
@@ -126,13 +131,49 @@ def test_what_does_not_fit_is_refused_before_anything_is_opened(
     assert recogniser.free_streams == 8
 
 
+@pytest.mark.parametrize("wrong", [{"alternatives": 2}, 0, "", "<pnc>"], ids=str)
+def test_what_is_no_options_at_all(recogniser: Recogniser, wrong: Any) -> None:
+    for call in (recogniser.checked, recogniser.stream, lambda options: recogniser.transcribe(SHORT, options)):
+        with pytest.raises(BadInput, match="no options"):
+            call(wrong)
+    for decoder in ("greedy", "beam"):
+        with pytest.raises(BadInput, match="no settings"):
+            load("there is no such model", decoder=decoder, options=wrong)
+    assert recogniser.free_streams == 8
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, "1", True, 10**400], ids=["nan", "inf", "text", "true", "huge"])
+def test_offsets_out_of_range(wrong: Any) -> None:
+    for name in ("head_offset_s", "tail_offset_s"):
+        with pytest.raises(BadInput) as error:
+            load(**{name: wrong})
+        assert error.value.where == name
+
+
+@pytest.mark.parametrize("wrong", [[1, 2, 3], 5, "ab", None, range(3)], ids=str)
+def test_what_is_no_audio(recogniser: Recogniser, wrong: Any) -> None:
+    """A number would be so many zeros, a list bytes."""
+    with recogniser.stream() as stream:
+        whole = stream.push(samples(SHORT).tobytes()) + list(stream.finish().tokens)
+    with recogniser.stream() as stream:
+        with pytest.raises(BadInput, match="samples of another type"):
+            stream.push(wrong)
+        assert stream.push(samples(SHORT).tobytes()) + list(stream.finish().tokens) == whole
+
+
 def test_keywords_are_made_once() -> None:
     with load(decoder="beam") as recogniser:
         options = recogniser.checked(StreamOptions(keywords={"no": 0.5}))
         assert isinstance(options.keywords, Keywords)
         assert recogniser.checked(options).keywords is options.keywords
-        with pytest.raises(BadInput, match="cannot spell"):
+        with pytest.raises(BadInput, match="cannot spell") as error:
             recogniser.transcribe(SHORT, StreamOptions(keywords={"NO": 0.5}))
+        assert error.value.found == "'N' 'O'" and error.value.remedy is not None
+        for wrong in ("<unk>", "unk>", "<s>"):  # symbols, which nobody says
+            with pytest.raises(BadInput, match="cannot spell"):
+                recogniser.keywords({wrong: 0.5})
+        with pytest.raises(BadInput, match="no text"):
+            recogniser.keywords({1: 0.5})  # type: ignore[dict-item]
 
 
 def test_a_model_with_the_token_takes_every_mode(tmp_path: Path) -> None:

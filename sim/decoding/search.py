@@ -12,6 +12,7 @@ from sim.decoding.eos import Eos, log_add
 from sim.decoding.keywords import WORD_MARK, Keywords, Threads
 
 STEP_S = 0.06
+ROUNDING_S = 1e-6  # times are whole steps but for their rounding, and so is a limit such as 0.3
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class BeamSearch:
         """The tokens that have become final; hypotheses that stand in the way for too long are dropped."""
         now, limit = STEP_S * self.steps, self.options.final_limit_s
         common = _common(self.kept)
-        while common <= self.finals and len(self.kept) > 1 and limit >= 0 and now - self.clock > limit:
+        while common <= self.finals and len(self.kept) > 1 and limit >= 0 and now - self.clock > limit + ROUNDING_S:
             self.kept = self.best()[:-1]
             common = _common(self.kept)
         new = list(self.kept[0].tokens[self.finals : common])

@@ -180,7 +180,7 @@ def measure_wer(
         if ngram is None and settings.ngram_scale is not None and ngram_of(program) is None:
             what, remedy = "there is no n-gram to weigh", "name one, or leave the scale out"
             raise BadInput(what, "ngram_scale", "none beside the program", "an n-gram", remedy)
-        boosted = None if keywords is None else Keywords(keywords, words.names, keyword_file or "keywords")
+        boosted = None if keywords is None else Keywords(keywords, words.spelling, keyword_file or "keywords")
         with Recogniser(program, device, decoder=decoder, options=settings, ngram=ngram, note=None) as recogniser:
             known = search_model(program, words)
             known = replace(known, logit_bits=min(known.logit_bits, LOGIT_BITS))

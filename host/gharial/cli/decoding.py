@@ -8,7 +8,6 @@ under `Decoding.named`: so every error names the option that caused it. Imports 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ DECODERS = ("greedy", "beam")
 EOS_MODES = ("classic", "stream", "terminal")
 _EOS_STRATEGIES = ("none", "ignore", "blank", "predict")
 NO_NGRAM = "none"
+_MOST_SILENCE = 1e9  # seconds; the same as of StreamOptions, which is not imported for it
 
 _FIELDS = {
     "beam_width": "width",
@@ -177,8 +177,9 @@ def decoding(args: argparse.Namespace) -> Decoding:
     options = _options({name: getattr(args, name) for name in given if name in _FIELDS}) if beam else None
     _check_company(args)
     silence = args.silence
-    if silence is not None and not (0 < silence < math.inf):
-        raise BadInput("this is no span of time", "--silence", silence, "seconds, above 0", "leave it out for no limit")
+    if silence is not None and not (0 < silence <= _MOST_SILENCE):
+        expected = f"seconds, above 0, {_MOST_SILENCE:g} at most"
+        raise BadInput("this is no span of time", "--silence", silence, expected, "leave it out for no limit")
     alternatives = 1 if args.alternatives is None else args.alternatives
     most = options.width if options else 1
     if not 1 <= alternatives <= most:

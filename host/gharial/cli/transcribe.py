@@ -37,7 +37,7 @@ reported, and the others are transcribed all the same; the exit code is then 2 (
 A prefix is one that the model was trained with (gharial inspect lists them); --prefix '' is none.
 
 Beam search weighs several hypotheses on the host, with an n-gram (gharial ngram build makes one) and keywords such as
-{"keywords": {"Gharial": 0.5}}. With --stream what may still change is shown dimmed on a terminal, left out elsewhere,
+{"keywords": {"right": 0.5}}. With --stream what may still change is shown dimmed on a terminal, left out elsewhere,
 and partial_text in JSON. docs/decoding.md explains every setting.
 """
 

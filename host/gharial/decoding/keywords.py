@@ -34,12 +34,17 @@ def read_keywords(path: str | os.PathLike[str]) -> dict[str, float]:
     with open_regular(path, f"a JSON file {_LAYOUT}") as file:
         data = file.read()
     try:
-        found = json.loads(data, object_pairs_hook=lambda pairs: _once(pairs, path))
+        found = json.loads(data, object_pairs_hook=lambda pairs: _once(pairs, path), parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise BadInput("is no JSON", path, error, _LAYOUT, "correct the file") from error
     if not isinstance(found, dict) or set(found) != {"keywords"} or not isinstance(found["keywords"], dict):
         raise BadInput("is no file of keywords", path, _outline(found), f"{_LAYOUT} and nothing else")
     return {text: _boost(text, boost, path) for text, boost in found["keywords"].items()}
+
+
+def _whole(digits: str) -> int:
+    """A number without a point; of thousands of digits, of which Python makes no int, one that is too large as well."""
+    return int(digits[:4000])
 
 
 def _outline(found: object) -> str:
@@ -108,6 +113,8 @@ class Keywords:
         self.boosts: dict[str, float] = {}
         seen: set[str] = set()
         for text, given in boosts.items():
+            if not isinstance(text, str):
+                raise BadInput("keyword is no text", f"{where}: {text!r}", type(text).__name__, "a string")
             boost = _boost(text, given, where)
             letters = text.replace(" ", WORD_MARK)
             if not 1 <= len(text) <= MAX_LETTERS:
@@ -118,7 +125,9 @@ class Keywords:
                 raise BadInput(
                     "the model's pieces cannot spell the keyword",
                     f"{where}: {text!r}",
-                    expected="characters of the model's vocabulary, in its case",
+                    spelling.missing(letters),
+                    "characters of the model's vocabulary, in its case",
+                    "write it as the model's transcripts do, or leave it out",
                 )
             seen.add(letters)
             self.boosts[text] = boost
@@ -155,6 +164,12 @@ class _Spelling:
             for end in range(start + 1, min(size, start + self._longest) + 1):
                 reached[end] = reached[end] or text[start:end] in self._pieces
         return reached[size] or any(text in piece for piece in self._inside)
+
+    def missing(self, text: str) -> str:
+        """What a text that is not possible has that the pieces have not."""
+        letters = set("".join(self._inside))
+        strange = dict.fromkeys(letter for letter in text if letter not in letters)
+        return " ".join(map(repr, strange)) or "an order of letters that no pieces have"
 
 
 def _packed(root: _Node) -> Trie:

@@ -34,6 +34,7 @@ class Vocabulary:
 
     Attributes:
         names: pieces as SentencePiece has them, with word marks.
+        spelling: those that stand for their own letters: no control symbol, no lone byte, not the unknown piece.
         eos: end-of-sequence token, None if the model has none.
     """
 
@@ -49,6 +50,7 @@ class Vocabulary:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
             self._pieces = [_piece(processor, token) for token in range(tokens)]
             self.names = tuple(str(processor.id_to_piece(token)) for token in range(tokens))
+            self.spelling = tuple(name for token, name in enumerate(self.names) if _is_text(processor, token))
         except (RuntimeError, ValueError, IndexError) as error:
             raise BadInput(
                 "the SentencePiece model cannot be used", where, error, "one that SentencePiece loads", _AGAIN
@@ -104,6 +106,10 @@ class Detokeniser:
         twin._decoder.setstate(self._decoder.getstate())
         twin._after_space = self._after_space
         return twin
+
+
+def _is_text(processor: sentencepiece.SentencePieceProcessor, token: int) -> bool:
+    return not (processor.is_control(token) or processor.is_unknown(token) or processor.is_byte(token))
 
 
 def _piece(processor: sentencepiece.SentencePieceProcessor, token: int) -> str | int:

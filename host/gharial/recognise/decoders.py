@@ -38,6 +38,8 @@ def check_decoder(decoder: str, options: DecoderOptions | None, ngram: NgramChoi
     """
     if decoder not in DECODERS:
         raise BadInput("unknown decoder", "decoder", decoder, ", ".join(DECODERS), "name one of these")
+    if not isinstance(options, DecoderOptions | None):
+        raise BadInput("no settings of a decoder", "options", options, "DecoderOptions(...) or None")
     if decoder == "beam":
         return
     usual = DecoderOptions()

@@ -12,6 +12,8 @@ from gharial.decoding import Keywords
 from gharial.errors import BadInput
 
 MAX_ALTERNATIVES = 32
+MAX_SECONDS = 1e9
+"""Thirty years: longer than any stream, and few enough to be counted in steps."""
 
 
 class EosMode(StrEnum):
@@ -88,6 +90,8 @@ class StreamOptions:
     def __post_init__(self) -> None:
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise BadInput("prefix is no text", "prefix", self.prefix, 'a string as "<pnc><lang_en>"')
+        if not isinstance(self.keywords, Keywords | Mapping | None):
+            raise BadInput("keywords are no boosts by text", "keywords", self.keywords, '{"text": score}')
         if not isinstance(self.eos_mode, str) or self.eos_mode not in list(EosMode):
             raise BadInput("no such mode", "eos_mode", self.eos_mode, ", ".join(EosMode))
         object.__setattr__(self, "eos_mode", EosMode(self.eos_mode))
@@ -114,8 +118,9 @@ class StreamOptions:
 
 
 def _seconds(name: str, value: object, above: float | None = None) -> None:
-    wanted = "seconds, 0 or more" if above is None else "seconds, above 0"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    wanted = f"seconds, {'0 or more' if above is None else 'above 0'}, {MAX_SECONDS:g} at most"
+    # Compared first: a whole number of any length is an int, but not always a float.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
         raise BadInput("option is no span of time", name, value, wanted)
-    if value < 0 or (above is not None and value <= above):
+    if value < 0 or (above is not None and value <= above) or value > MAX_SECONDS:
         raise BadInput("option is out of its range", name, value, wanted)

@@ -23,7 +23,7 @@ from gharial.program import Program
 from gharial.recognise.decoders import NgramChoice, check_decoder, make_engine
 from gharial.recognise.files import Audio, transcribe_all
 from gharial.recognise.greedy import no_keywords
-from gharial.recognise.options import EosMode, StreamOptions
+from gharial.recognise.options import MAX_SECONDS, EosMode, StreamOptions
 from gharial.recognise.stream import Stream
 from gharial.recognise.transcript import Transcript
 
@@ -68,6 +68,9 @@ class Recogniser:
         note: Callable[[str], object] | None = None,
     ) -> None:
         check_decoder(decoder, options, ngram, mode)
+        for name, offset in (("head_offset_s", head_offset_s), ("tail_offset_s", tail_offset_s)):
+            if isinstance(offset, bool) or not isinstance(offset, int | float) or not abs(offset) <= MAX_SECONDS:
+                raise BadInput("offset is no span of time", name, offset, f"seconds, {MAX_SECONDS:g} at most")
         self.program = program
         self.decoder = decoder
         self.front_end = front_end(program)
@@ -126,7 +129,9 @@ class Recogniser:
                 end-of-sequence token to be shown or to end a stream; a keyword that its pieces cannot spell; keywords,
                 and a greedy decoder; segments shorter than an encoder step.
         """
-        options = options or StreamOptions()
+        options = StreamOptions() if options is None else options
+        if not isinstance(options, StreamOptions):
+            raise BadInput("no options of a stream", "options", options, "StreamOptions(...) or None")
         self.prefixes.tokens(options.prefix)
         if options.eos_mode is not EosMode.CLASSIC and self.vocabulary.eos is None:
             raise BadInput(
@@ -160,8 +165,8 @@ class Recogniser:
             BadInput: the file cannot be used, a keyword cannot be spelled, or a score is no finite number.
         """
         if isinstance(boosts, Mapping):
-            return Keywords(boosts, self.vocabulary.names)
-        return Keywords(read_keywords(boosts), self.vocabulary.names, os.fspath(boosts))
+            return Keywords(boosts, self.vocabulary.spelling)
+        return Keywords(read_keywords(boosts), self.vocabulary.spelling, os.fspath(boosts))
 
     def run(self) -> None:
         """Work through everything that the streams have been fed, all of them together.

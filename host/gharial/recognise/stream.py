@@ -281,11 +281,14 @@ class Stream:
         if self._segments.held:
             self._recogniser.hold(self)
 
-    def _decode(self, samples: Samples) -> np.ndarray:
+    def _decode(self, samples: object) -> np.ndarray:
         if isinstance(samples, np.ndarray):
             if self._decoder is not None:
                 raise BadInput("an array was pushed into a stream of bytes", expected="one or the other")
             return samples.astype(np.float32) if samples.dtype == np.float64 else samples
+        if not isinstance(samples, bytes | bytearray | memoryview):  # bytes() makes some of a list or a number
+            found, expected = type(samples).__name__, "bytes of s16le, or an array of int16 or float"
+            raise BadInput("samples of another type", "stream", found, expected)
         if self._decoder is None:
             if self._samples:
                 raise BadInput("bytes were pushed into a stream of arrays", expected="one or the other")

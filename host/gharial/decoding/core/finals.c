@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 static const double STEP_S = 0.06;
+/* Times are whole steps but for their rounding, and so is a limit such as 0.3. */
+static const double ROUNDING_S = 1e-6;
 
 void gh_by_mean(const gh_search *search, int32_t *those, int32_t count)
 {
@@ -155,7 +157,7 @@ gh_fault gh_end_step(gh_search *search, gh_stream *stream, gh_lane *lane, gh_out
     stream->steps++;
     stream->stage = BETWEEN;
     const double now = STEP_S * stream->steps;
-    while (!agreed(search, stream) && stream->kept_count > 1 && limit >= 0 && now - stream->clock > limit) {
+    while (!agreed(search, stream) && stream->kept_count > 1 && limit >= 0 && now - stream->clock > limit + ROUNDING_S) {
         gh_by_mean(search, stream->kept, stream->kept_count);
         gh_discard(search, stream->kept[--stream->kept_count]);
     }
