@@ -49,8 +49,7 @@ class Steady:
             for group in groups:
                 entries = self.search.begin(0, group, group, np.zeros_like(group))
                 while len(entries):
-                    entries = self.search.feed(0, self.device.decode(entries, self.step))
-                    ended = self.search.ended(0)
+                    entries, ended = self.search.turn(0, self.device.decode(entries, self.step))
                     assert not ended.streams["fault"].any()
                     self.tokens += len(ended.tokens)
             self.step += 1
@@ -108,8 +107,10 @@ def test_outcomes_as_arrays(seed: int) -> None:
             results = device.decode(entries)
             if step == 10 and len(entries) >= 5:
                 results[12:14] = b"\xff\xff"  # a wrong count: the first one's stream fails
-            entries = search.feed(0, results)
+            entries, ended = search.turn(0, results)
+            before = ended.streams.tolist(), ended.tokens.tolist()
             same_outcomes(search)
+            assert before == (search.ended(0).streams.tolist(), search.ended(0).tokens.tolist())
             for outcome in search.outcomes(0):
                 if outcome.fault:
                     search.open(outcome.stream)
@@ -126,6 +127,7 @@ def test_more_tokens_than_there_was_room_for() -> None:
     device.encoded[100, 0] = 3, 0
     entries = search.begin(0, [0], [100], [0])
     while len(entries):
-        entries = search.feed(0, device.decode(entries))
+        entries, ended = search.turn(0, device.decode(entries))
+    assert len(ended.tokens) == 200 and set(ended.tokens["id"].tolist()) == {1}
     assert same_outcomes(search) == 200
     assert search.grown > 0

@@ -26,7 +26,7 @@ _LOGIT_BITS = 8
 _WARM_UP = 20  # steps
 _NGRAM_SCALE = 0.05
 _PARTS = 4
-_PLAIN_STREAMS, _PLAIN_STEPS = 8, 100
+_PLAIN_STREAMS = 8
 _PLAIN_SLOTS = 4096  # states of a plain search that are remembered: far more than it holds
 
 
@@ -69,14 +69,18 @@ def bench_decode(
     language = Language.seeded(vocab - 1, seed)
     scorer = Scorer(ngram, language, seed, note)
     run = _Run(language, scorer, beam, batch, streams, seed)
-    # The plain version takes turns with the search: others on the machine slow down both.
+    # The plain version does the same steps in turns with the search: others on the machine slow down both.
     plain = None if importlib.util.find_spec("sim") is None else _Reference(language, scorer, run, seed)
     run.measure(_WARM_UP)
     run.reset_figures()
+    if plain is not None:
+        plain.measure(_WARM_UP)
+        plain.reset_figures()
     for part in range(_PARTS):
-        run.measure(steps * (part + 1) // _PARTS - steps * part // _PARTS)
+        some = steps * (part + 1) // _PARTS - steps * part // _PARTS
+        run.measure(some)
         if plain is not None:
-            plain.measure(_PLAIN_STEPS // _PARTS)
+            plain.measure(some)
     reference = None if plain is None else plain.steps * STEP_S / plain.busy_s
     waits = np.array(run.waits) * 1e6
     done = steps * len(run.groups) * batch
@@ -147,10 +151,9 @@ class _Run:
                 self.busy_s += core() - used - tick
                 while len(entries):
                     self.evaluations += len(entries)
-                    results = device.decode(entries, self.step)
+                    results = device.decode(entries, self.step).tobytes()  # as the driver has them
                     used, began = core(), clock()
-                    entries = search.feed(0, results)
-                    ended = search.ended(0)
+                    entries, ended = search.turn(0, results)
                     self.waits.append(clock() - began)
                     self.busy_s += core() - used - tick
                     self.tokens += len(ended.tokens)
@@ -237,6 +240,10 @@ class _Reference:
 
     def __init__(self, language: Language, scorer: Scorer, run: _Run, seed: int) -> None:
         self._searches = _plain_searches(language, scorer, run, seed, _PLAIN_STREAMS)
+        self.reset_figures()
+
+    def reset_figures(self) -> None:
+        """Begin to count."""
         self.busy_s, self.steps = 0.0, 0
 
     def measure(self, steps: int) -> None:

@@ -271,9 +271,10 @@ class BeamSearch:
         Returns:
             Entries of a DECODE command, (n, 16) bytes; a view that the lane's next call writes over.
         """
-        count = self._core.begin(
-            lane, np.asarray(streams, np.int32), np.asarray(encoders, np.int32), np.asarray(banks, np.int32)
-        )
+        try:
+            count = self._core.begin(lane, streams, encoders, banks)
+        except TypeError:  # they are not all arrays of int32
+            count = self._core.begin(lane, *(np.asarray(one, np.int32) for one in (streams, encoders, banks)))
         return self._entries[lane][count]
 
     def feed(self, lane: int, results: Any, stride: int | None = None) -> Bytes:
@@ -288,11 +289,7 @@ class BeamSearch:
             As `begin`: the next entries; none if the steps of all its streams have ended.
         """
         core, ngram = self._core, self._ngram
-        if stride is None:
-            stride = self.stride
-        if ngram is None:
-            return self._entries[lane][core.turn(lane, results, stride)]
-        if core.feed(lane, results, stride):
+        if core.feed(lane, results, self.stride if stride is None else stride) and ngram is not None:
             self._grow()
             try:
                 core.score(lane, ngram.base_score, self._states, self._words, math.log(10.0))
@@ -300,6 +297,13 @@ class BeamSearch:
                 core.cancel(lane)
                 raise
         return self._entries[lane][core.ask(lane)]
+
+    def turn(self, lane: int, results: Any, stride: int | None = None) -> tuple[Bytes, Ended]:
+        """`feed`, and `ended` after it, in one call."""
+        if self._ngram is not None:
+            return self.feed(lane, results, stride), self.ended(lane)
+        entries, counts = self._core.turn(lane, results, self.stride if stride is None else stride)
+        return self._entries[lane][entries], self._ended[lane].get(counts) or self.ended(lane)
 
     def ended(self, lane: int) -> Ended:
         """What `outcomes` tells, without an object for each stream and token."""

@@ -9,8 +9,8 @@
 void gh_let_go(gh_search *search, const gh_lane *lane)
 {
     for (int32_t i = 0; i < lane->entry_count; i++) {
-        gh_pool_drop(&search->slots, lane->entries[i].source);
-        gh_pool_drop(&search->slots, lane->entries[i].destination);
+        gh_drop_slot(search, lane->entries[i].source);
+        gh_drop_slot(search, lane->entries[i].destination);
     }
 }
 
@@ -20,11 +20,13 @@ static void fetch(const gh_search *search, const gh_lane *lane)
     for (int32_t i = 0; i < lane->entry_count; i++) {
         const gh_entry *entry = &lane->entries[i];
         const char *stream = (const char *)gh_stream_at(search, entry->stream);
-        __builtin_prefetch(stream, 1);
-        __builtin_prefetch(stream + LINE, 1);
+        if (!i || entry->stream != entry[-1].stream) {
+            __builtin_prefetch(stream, 1);
+            __builtin_prefetch(stream + LINE, 1);
+        }
         __builtin_prefetch(gh_at(search, entry->hypothesis), 1);
-        __builtin_prefetch(gh_pool_at(&search->slots, entry->source), 1);
-        __builtin_prefetch(gh_pool_at(&search->slots, entry->destination), 1);
+        __builtin_prefetch((gh_slot *)(void *)search->slots.items + entry->source, 1);
+        __builtin_prefetch((gh_slot *)(void *)search->slots.items + entry->destination, 1);
     }
 }
 
@@ -44,9 +46,7 @@ static gh_fault take_result(gh_search *search, const gh_entry *asked, const uint
         __builtin_prefetch(&search->pieces[evaluation->candidates[i].token]);
     }
     if (evaluation->count && one->ngram != NONE && search->ngram)
-        __builtin_prefetch(gh_pool_at(&search->ngrams, one->ngram), 1);
-    if (one->tail != NONE)
-        __builtin_prefetch(gh_token_at(search, one->tail), 1);
+        __builtin_prefetch(gh_state_at(search, one->ngram), 1);
     return fault;
 }
 

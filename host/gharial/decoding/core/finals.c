@@ -46,13 +46,14 @@ static void keep(gh_search *search, gh_stream *stream)
     stream->kept_count = count;
     if (o->score_threshold < 0)
         return;
+    double means[MOST_WIDTH];
     for (int32_t i = 0; i < count; i++) {
-        const double mean = gh_mean(gh_at(search, stream->kept[i]));
-        most = !i || mean > most ? mean : most;
+        means[i] = gh_mean(gh_at(search, stream->kept[i]));
+        most = !i || means[i] > most ? means[i] : most;
     }
     stream->kept_count = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (gh_mean(gh_at(search, stream->kept[i])) >= most - o->score_threshold)
+        if (means[i] >= most - o->score_threshold)
             stream->kept[stream->kept_count++] = stream->kept[i];
         else
             gh_discard(search, stream->kept[i]);

@@ -13,10 +13,11 @@ double gh_log_add(double a, double b)
 void gh_drop_tokens(gh_search *search, int32_t tail)
 {
     while (tail != NONE) {
-        const int32_t parent = gh_token_at(search, tail)->parent;
-        if (!gh_pool_drop(&search->tokens, tail))
+        gh_token *one = gh_token_at(search, tail);
+        if (--one->holders)
             return;
-        tail = parent;
+        gh_pool_free(&search->tokens, tail);
+        tail = one->parent;
     }
 }
 
@@ -32,7 +33,7 @@ void gh_drop_evaluation(gh_search *search, int32_t evaluation)
 void gh_release(gh_search *search, gh_hypothesis *one)
 {
     if (one->slot != NONE)
-        gh_pool_drop(&search->slots, one->slot);
+        gh_drop_slot(search, one->slot);
     if (one->evaluation != NONE)
         gh_drop_evaluation(search, one->evaluation);
     if (one->ngram != NONE)

@@ -176,7 +176,7 @@ static PyMethodDef methods[] = {
     {"close", (PyCFunction)search_close, METH_VARARGS, "End a stream."},
     {"use", (PyCFunction)gh_lane_use, METH_VARARGS, "Where a lane's entries, ended streams and final tokens are written to."},
     {"begin", (PyCFunction)(void (*)(void))gh_lane_begin, METH_FASTCALL, "Begin a step of streams; the number of entries."},
-    {"turn", (PyCFunction)(void (*)(void))gh_lane_turn, METH_FASTCALL, "Take results and go on; the number of entries, 0 at the end."},
+    {"turn", (PyCFunction)(void (*)(void))gh_lane_turn, METH_FASTCALL, "feed, ask and ended at once: (entries, (streams, tokens))."},
     {"feed", (PyCFunction)(void (*)(void))gh_lane_feed, METH_FASTCALL, "Take results; the number of n-gram queries."},
     {"score", (PyCFunction)gh_score, METH_VARARGS, "Answer the n-gram queries."},
     {"ask", (PyCFunction)gh_lane_ask, METH_O, "Go on; the number of entries, 0 at the end."},

@@ -163,6 +163,21 @@ PyObject *gh_lane_feed(Search *self, PyObject *const *args, Py_ssize_t count)
     return number < 0 ? NULL : PyLong_FromLong(self->queries);
 }
 
+/* Outcomes to the lane's arrays; of tokens as many as there is room for. */
+static void write_ended(const Search *self, Py_ssize_t number)
+{
+    const gh_lane *lane = &self->search->lanes[number];
+    const LaneViews *views = &self->views[number];
+    gh_outcome *ended = views->ended.buf;
+    final_token *tokens = views->tokens.buf;
+    const Py_ssize_t room = views->tokens.len / (Py_ssize_t)sizeof *tokens;
+    for (int32_t i = 0; i < lane->outcome_count; i++)
+        ended[i] = lane->outcomes[i];
+    for (int32_t i = 0; i < lane->final_count && i < room; i++)
+        tokens[i] = (final_token){lane->finals[i].id, lane->finals[i].step, exp(lane->finals[i].log_p)};
+}
+
+/* turn(lane, results, stride): feed, ask and ended at once; (entries, (streams, tokens)). */
 PyObject *gh_lane_turn(Search *self, PyObject *const *args, Py_ssize_t count)
 {
     if (!self->search || (self->search->options.ngram && !self->search->ngram)) {
@@ -170,7 +185,11 @@ PyObject *gh_lane_turn(Search *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     const Py_ssize_t number = fed(self, args, count);
-    return number < 0 ? NULL : asked(self, number);
+    if (number < 0)
+        return NULL;
+    const int32_t entries = gh_ask(self->search, (int32_t)number, self->views[number].entries.buf);
+    write_ended(self, number);
+    return Py_BuildValue("i(ii)", entries, self->search->lanes[number].outcome_count, self->search->lanes[number].final_count);
 }
 
 PyObject *gh_lane_ask(Search *self, PyObject *lane)
@@ -216,22 +235,13 @@ PyObject *gh_lane_outcomes(Search *self, PyObject *given)
     return list;
 }
 
-/* Streams and tokens to the lane's arrays; of tokens as many as there is room for. */
+/* (streams, tokens) that the lane's arrays now have. */
 PyObject *gh_lane_ended(Search *self, PyObject *given)
 {
     const Py_ssize_t number = lane_number(self, given);
     if (number < 0)
         return NULL;
-    const gh_lane *lane = &self->search->lanes[number];
-    const LaneViews *views = &self->views[number];
-    if (views->entries.obj) {
-        gh_outcome *ended = views->ended.buf;
-        final_token *tokens = views->tokens.buf;
-        const Py_ssize_t room = views->tokens.len / (Py_ssize_t)sizeof *tokens;
-        for (int32_t i = 0; i < lane->outcome_count; i++)
-            ended[i] = lane->outcomes[i];
-        for (int32_t i = 0; i < lane->final_count && i < room; i++)
-            tokens[i] = (final_token){lane->finals[i].id, lane->finals[i].step, exp(lane->finals[i].log_p)};
-    }
-    return Py_BuildValue("(ii)", lane->outcome_count, lane->final_count);
+    if (self->views[number].entries.obj)
+        write_ended(self, number);
+    return Py_BuildValue("(ii)", self->search->lanes[number].outcome_count, self->search->lanes[number].final_count);
 }

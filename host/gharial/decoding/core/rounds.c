@@ -20,7 +20,7 @@ void gh_fetch(const gh_search *search, const int32_t *streams, int32_t count)
         for (int32_t j = 0; j < gh_stream_at(search, streams[i])->kept_count; j++) {
             const gh_hypothesis *one = gh_at(search, gh_stream_at(search, streams[i])->kept[j]);
             if (one->slot != NONE)
-                __builtin_prefetch(gh_pool_at(&search->slots, one->slot), 1);
+                __builtin_prefetch((gh_slot *)(void *)search->slots.items + one->slot, 1);
         }
 }
 
@@ -75,13 +75,15 @@ static double bar(const gh_search *search, const gh_stream *stream)
 static void want(const gh_search *search, gh_stream *stream)
 {
     const gh_options *o = &search->options;
-    int32_t *wanted = gh_wanted(search, stream), room = o->max_expansions - stream->asked, count = 0;
+    int32_t *wanted = gh_wanted(search, stream), room = o->max_expansions - stream->asked, count = 0, known = stream->finished_count;
     double scores[MOST_WIDTH];
     room = room < 1 ? 1 : room > o->width ? o->width : room;
     for (int32_t at = stream->active.first; at != NONE; at = gh_at(search, at)->next) {
         const gh_hypothesis *one = gh_at(search, at);
-        if (one->evaluation != NONE)
+        if (one->evaluation != NONE) {
+            known++;
             continue;
+        }
         int32_t place = count;
         while (place > 0 && scores[place - 1] < one->score)
             place--;
@@ -95,7 +97,7 @@ static void want(const gh_search *search, gh_stream *stream)
         wanted[place] = at;
         scores[place] = one->score;
     }
-    if (count > 1) {
+    if (count > 1 && known >= o->width) {
         const double least = bar(search, stream);
         while (count > 1 && !(scores[count - 1] > least))
             count--;
@@ -144,11 +146,11 @@ static int emit(gh_search *search, gh_lane *lane, int32_t place, int32_t hypothe
         kind = source == NONE ? KIND_START : KIND_TOKEN;
         token = kind == KIND_TOKEN ? gh_token_at(search, one->tail)->id : 0;
         joint = kind == KIND_TOKEN || !stream->prefix_length;
-        source = kind == KIND_START ? gh_pool_hold(&search->slots, slot) : source;
+        source = kind == KIND_START ? gh_hold_slot(search, slot) : source;
         one->slot = slot;
         one->asked = 1;
     } else {
-        gh_pool_hold(&search->slots, source);
+        gh_hold_slot(search, source);
         if (stream->primed < stream->prefix_length) {
             kind = KIND_TOKEN;
             token = stream->prefix[stream->primed++];
@@ -160,7 +162,7 @@ static int emit(gh_search *search, gh_lane *lane, int32_t place, int32_t hypothe
     put_word(to + 4, gh_slot_number(search, source) | gh_slot_number(search, one->slot) << 16);
     put_word(to + 8, (uint32_t)token);
     put_word(to + 12, 0);
-    gh_pool_hold(&search->slots, one->slot);
+    gh_hold_slot(search, one->slot);
     lane->entries[lane->entry_count++] = (gh_entry){member->stream, hypothesis, source, one->slot, member->generation, (uint8_t)joint};
     stream->asked++;
     return 1;

@@ -79,12 +79,16 @@ typedef struct {
     int32_t parent, id, step;
     uint32_t holders;
     double log_p; /* when it was chosen */
+    uint64_t unused; /* so that none lies in two cache lines */
 } gh_token;
 
 typedef struct {
     uint32_t holders;
     gh_ngram_state state;
+    uint32_t unused[4];
 } gh_context;
+
+_Static_assert(sizeof(gh_context) == LINE && sizeof(gh_token) == LINE / 2, "items of a known size");
 
 typedef struct {
     int32_t token, ngram; /* ngram: the state behind it, NONE if it is the hypothesis' own */
@@ -207,7 +211,7 @@ void gh_drop_evaluation(gh_search *search, int32_t evaluation);
 double gh_log_add(double a, double b);
 static inline gh_hypothesis *gh_at(const gh_search *search, int32_t hypothesis)
 {
-    return gh_pool_at(&search->hypotheses, hypothesis);
+    return (gh_hypothesis *)(void *)search->hypotheses.items + hypothesis;
 }
 static inline gh_evaluation *gh_evaluation_at(const gh_search *search, int32_t evaluation)
 {
@@ -215,7 +219,7 @@ static inline gh_evaluation *gh_evaluation_at(const gh_search *search, int32_t e
 }
 static inline gh_ngram_state *gh_state_at(const gh_search *search, int32_t state)
 {
-    return &((gh_context *)gh_pool_at(&search->ngrams, state))->state;
+    return &((gh_context *)(void *)search->ngrams.items)[state].state;
 }
 static inline gh_stream *gh_stream_at(const gh_search *search, int32_t stream)
 {
@@ -228,7 +232,17 @@ static inline int gh_present(const gh_search *search, uint32_t generation, int32
 }
 static inline uint32_t gh_slot_number(const gh_search *search, int32_t slot)
 {
-    return ((const gh_slot *)gh_pool_at(&search->slots, slot))->number;
+    return ((const gh_slot *)(void *)search->slots.items)[slot].number;
+}
+static inline int32_t gh_hold_slot(const gh_search *search, int32_t slot)
+{
+    ((gh_slot *)(void *)search->slots.items)[slot].holders++;
+    return slot;
+}
+static inline void gh_drop_slot(gh_search *search, int32_t slot)
+{
+    if (!--((gh_slot *)(void *)search->slots.items)[slot].holders)
+        gh_pool_free(&search->slots, slot);
 }
 static inline int32_t *gh_wanted(const gh_search *search, gh_stream *stream)
 {
@@ -236,7 +250,7 @@ static inline int32_t *gh_wanted(const gh_search *search, gh_stream *stream)
 }
 static inline gh_token *gh_token_at(const gh_search *search, int32_t token)
 {
-    return gh_pool_at(&search->tokens, token);
+    return (gh_token *)(void *)search->tokens.items + token;
 }
 
 /* text.c: pieces and keywords. */

@@ -74,19 +74,19 @@ static gh_fault extend(gh_search *search, gh_stream *stream, const gh_hypothesis
         return GH_MEMORY;
     if (child.tokens == NONE)
         return GH_FINE;
-    const int32_t token = gh_pool_take(&search->tokens);
+    const int32_t token = gh_pool_new(&search->tokens);
     if (token == NONE) { /* the hypothesis in the list holds nothing: the stream ends in order */
         return GH_MEMORY;
     }
-    *gh_token_at(search, token) = (gh_token){parent->tail, by->token, stream->steps, 1, by->log_p};
+    *gh_token_at(search, token) = (gh_token){parent->tail, by->token, stream->steps, 1, by->log_p, 0};
     if (parent->tail != NONE)
-        gh_pool_hold(&search->tokens, parent->tail);
+        gh_token_at(search, parent->tail)->holders++;
     child.tail = token;
     if (parent->first == NONE) {
         child.first = token;
         child.first_id = by->token;
     }
-    child.slot = gh_pool_hold(&search->slots, parent->slot);
+    child.slot = gh_hold_slot(search, parent->slot);
     child.asked = 0;
     child.evaluation = NONE;
     child.ngram = by->ngram != NONE ? by->ngram : parent->ngram;

@@ -10,7 +10,6 @@
 /* Of each stream at the start, for each hypothesis that can be kept; of so many streams. */
 enum { HYPOTHESES = 6, EVALUATIONS = 2, TOKENS = 16, NGRAMS = 8, STREAMS = 1024 };
 enum { FINALS = 4 }; /* of a stream in a step */
-enum { TOKEN_BYTES = 32 }; /* none lies in two cache lines */
 
 static int32_t usual_streams(const gh_search *search)
 {
@@ -53,8 +52,8 @@ static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
         *(gh_slot *)gh_pool_at(&search->slots, i) = (gh_slot){0, (uint32_t)slots[i]};
     return gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), ONE_OWNER, HYPOTHESES * wide, 1) ||
            gh_pool_init(&search->evaluations, (evaluation + LINE - 1) / LINE * LINE, ONE_OWNER, EVALUATIONS * wide, 1) ||
-           gh_pool_init(&search->tokens, TOKEN_BYTES, offsetof(gh_token, holders), TOKENS * wide, 1) ||
-           (search->ngram ? gh_pool_init(&search->ngrams, LINE, offsetof(gh_context, holders), NGRAMS * wide, 1)
+           gh_pool_init(&search->tokens, sizeof(gh_token), offsetof(gh_token, holders), TOKENS * wide, 1) ||
+           (search->ngram ? gh_pool_init(&search->ngrams, sizeof(gh_context), offsetof(gh_context, holders), NGRAMS * wide, 1)
                           : gh_pool_init(&search->ngrams, 0, APART, o->ngram ? NGRAMS * wide : 1, 1));
 }
 
