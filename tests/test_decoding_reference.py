@@ -209,11 +209,11 @@ def test_finals() -> None:
 
 
 def test_the_limit_of_finals() -> None:
-    """The clock stands at the begin of step 1: more than 0.2 s have passed at the end of step 4."""
+    """The clock stands at the begin of step 0, the last with one hypothesis: more than 0.2 s lie before step 4."""
     table = {(1, ()): {BLANK: 0.6, 1: 0.4}}
     assert run(table, 7, -1.0) == [[], [], [], [], [], [], [], [1]]
     assert run(table, 7, 0.2) == [[], [], [], [], [1], [], [], []]
-    # Once something is final the clock stands at the begin of what is not: step 3, and not step 1.
+    # The clock stands at step 2, the last with one hypothesis, and not at step 1.
     table |= {(1, ()): {BLANK: 1e-9, 1: 1.0}, (3, (1,)): {BLANK: 0.5, 2: 0.5}}
     assert run(table, 9, 0.2) == [[], [1], [], [], [], [], [2], [], [], []]
 
@@ -222,5 +222,6 @@ def test_the_limit_of_finals() -> None:
 def test_a_limit_of_whole_steps(limit: float) -> None:
     """0.06 n - 0.06 m is now a hair above 0.3, now a hair below: five steps are not more, wherever the clock stands."""
     for first in range(40):
+        # The clock stands at the last step with one hypothesis, and at the start where there was none.
         finals = run({(first, ()): {BLANK: 0.6, 1: 0.4}}, first + 30, limit)
-        assert [step for step, tokens in enumerate(finals) if tokens] == [first + round(limit / 0.06)]
+        assert [step for step, tokens in enumerate(finals) if tokens] == [max(first - 1, 0) + round(limit / 0.06) + 1]

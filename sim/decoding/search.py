@@ -213,7 +213,7 @@ class BeamSearch:
 
     def _finals(self) -> list[Token]:
         """The tokens that have become final; hypotheses that stand in the way for too long are dropped."""
-        now, limit = STEP_S * self.steps, self.options.final_limit_s
+        now, limit = STEP_S * (self.steps - 1), self.options.final_limit_s
         common = _common(self.kept)
         while common <= self.finals and len(self.kept) > 1 and limit >= 0 and now - self.clock > limit + ROUNDING_S:
             self.kept = self.best()[:-1]

@@ -157,7 +157,7 @@ gh_fault gh_end_step(gh_search *search, gh_stream *stream, gh_lane *lane, gh_out
     keep(search, stream);
     stream->steps++;
     stream->stage = BETWEEN;
-    const double now = STEP_S * stream->steps;
+    const double now = STEP_S * (stream->steps - 1);
     while (!agreed(search, stream) && stream->kept_count > 1 && limit >= 0 && now - stream->clock > limit + ROUNDING_S) {
         gh_by_mean(search, stream->kept, stream->kept_count);
         gh_discard(search, stream->kept[--stream->kept_count]);
