@@ -30,6 +30,7 @@ PACKAGES = (
 )
 """Python packages that an image depends on."""
 _FLOW = (
+    "scripts/board/constants.py",
     "scripts/board/netlist.py",
     "scripts/board/route.py",
     "scripts/board/soc.py",

@@ -8,6 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from scripts.board import constants
 from scripts.board.boards import Board
 from scripts.rtl import sources, tools
 from scripts.rtl.netlist import FORBIDDEN, forbidden_cells
@@ -76,6 +77,7 @@ def synthesise(board: Board, top: str, folder: Path) -> dict[str, int]:
     ]
     if wrong:
         raise ToolError("\n".join([f"{board.key}: a netlist that no device has", *wrong]))
+    constants.take_out(folder / NETLIST)
     return cells
 
 
