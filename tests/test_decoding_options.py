@@ -7,10 +7,12 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gharial.decoding import DecoderOptions, Keywords, read_keywords
+from gharial.decoding import DecoderOptions, Keywords, SearchModel, asked_for, read_keywords
 from gharial.errors import BadInput
+from gharial.isa.commands import Mode
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,24 @@ def test_refused_settings(name: str, value: Any) -> None:
         DecoderOptions(**{name: value})
     assert (error.value.where == name and error.value.found == value) or value is math.nan
     assert error.value.expected is not None
+
+
+def test_room_in_a_result() -> None:
+    def asked(width: int, classes: int = 40, **settings: Any) -> int:
+        model = SearchModel(
+            pieces=[*(chr(97 + at) for at in range(classes - 1)), ""], blank=classes - 1, logit_bits=8, eos=1
+        )
+        return asked_for(model, DecoderOptions(width=width, **settings), Mode.TOP_K)[0]
+
+    both = {"blank_penalty": 1.0, "eos": "blank"}
+    assert (asked(32), asked(32, eos="ignore"), asked(31, **both), asked(32, 33, **both)) == (32, 33, 33, 33)
+    with pytest.raises(BadInput) as error:
+        asked(32, **both)
+    assert (error.value.where, error.value.found) == ("width", 32)
+
+
+def test_numbers_of_other_types() -> None:
+    assert DecoderOptions(width=np.int64(6), max_expansions=np.int32(9)) == DecoderOptions(width=6, max_expansions=9)
 
 
 def test_defaults() -> None:

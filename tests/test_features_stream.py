@@ -250,6 +250,7 @@ def test_use_after_the_end_is_refused(kind):
         [0, 1],
         np.array([0, np.nan], np.float32),
         np.array([0, -np.inf], np.float32),
+        np.array([0, -(2.0**20) - 1], np.float32),
     ],
 )
 def test_unusable_samples_are_refused_and_leave_the_stream_whole(seed, samples):

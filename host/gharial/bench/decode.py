@@ -17,7 +17,7 @@ from gharial.bench.decode_device import TableDevice
 from gharial.bench.decode_ngram import Language, Scorer
 from gharial.bench.decode_peer import compare
 from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
-from gharial.decoding.search import failure
+from gharial.decoding.faults import failure
 from gharial.errors import BadInput
 
 STEP_S = 0.06

@@ -7,6 +7,7 @@ import math
 import sys
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from numbers import Integral
 
 from gharial.errors import BadInput
 
@@ -66,10 +67,9 @@ class DecoderOptions:
     merge_lone_marks: bool = False
 
     def __post_init__(self) -> None:
-        _whole("width", self.width, 1, MAX_WIDTH)
-        _whole("max_symbols", self.max_symbols, 1, MAX_SYMBOLS)
-        if self.max_expansions is not None:
-            _whole("max_expansions", self.max_expansions, 1, MAX_EXPANSIONS)
+        for name, most in (("width", MAX_WIDTH), ("max_symbols", MAX_SYMBOLS), ("max_expansions", MAX_EXPANSIONS)):
+            if name != "max_expansions" or self.max_expansions is not None:
+                object.__setattr__(self, name, _whole(name, getattr(self, name), 1, most))
         _real("temperature", self.temperature, TEMPERATURE_ONE / _MAX_TEMPERATURE, TEMPERATURE_ONE)
         for name in ("topk_threshold", "score_threshold", "final_limit_s"):
             value = _real(name, getattr(self, name))
@@ -103,9 +103,10 @@ class DecoderOptions:
         return tuple(field.name for field in fields(cls))
 
 
-def _whole(name: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+def _whole(name: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise BadInput("setting is out of its range", name, value, f"a whole number from {least} to {most}")
+    return int(value)
 
 
 def _real(name: str, value: object, least: float = -math.inf, most: float = math.inf) -> float:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gharial.decoding._search import Ngram, Search
+from gharial.decoding.faults import Fault, failure
 from gharial.decoding.keywords import Keywords
 from gharial.decoding.options import DecoderOptions, EosStrategy
-from gharial.errors import BadInput, BadRequest, DeviceError, GharialError
+from gharial.errors import BadInput, BadRequest, GharialError
 from gharial.isa.commands import Mode, decode_result_bytes
 
 ENTRY_BYTES = 16
@@ -23,36 +23,6 @@ MAX_LISTED = 33
 _MOST_VIEWS = 4096
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
-
-
-class Fault(IntEnum):
-    """Why a stream failed."""
-
-    NONE = 0
-    COUNT = 1
-    CLASS = 2
-    ORDER = 3
-    NAMED = 4
-    LSE = 5
-    SLOTS = 6
-    MEMORY = 7
-    LOST = 8
-    NGRAM = 9
-
-
-_OF_DEVICE = {
-    Fault.COUNT: "a result lists another number of classes than was asked for",
-    Fault.CLASS: "a result lists a class that the model does not have, or one twice",
-    Fault.ORDER: "a result's logits do not fall",
-    Fault.NAMED: "a named class' logit contradicts the result's list",
-    Fault.LSE: "a result's log-sum-exp cannot be that of its logits",
-    Fault.LOST: "the command of the stream's step failed",
-}
-_OF_HOST = {
-    Fault.SLOTS: "there is no free prediction slot for the stream's step: take a smaller beam or a larger device",
-    Fault.MEMORY: "out of memory",
-    Fault.NGRAM: "the n-gram's score is no finite number",
-}
 
 
 class Token(NamedTuple):
@@ -381,16 +351,16 @@ def asked_for(model: SearchModel, options: DecoderOptions, mode: Mode) -> tuple[
     # A class may be moved out of the list by the penalty or the strategy; blank and end of sequence are named.
     spare = (options.blank_penalty != 0) + strategy
     most = len(model.pieces) // 8 if mode == Mode.FUZZY else len(model.pieces)
+    if min(options.width + spare, most) > MAX_LISTED:
+        raise BadInput(
+            "a result has no room for so many candidates with a blank penalty and an end-of-sequence strategy",
+            "width",
+            options.width,
+            f"{MAX_LISTED - spare} at most",
+            "take a smaller width, or leave out one of the two",
+        )
     named = (model.blank,) if not strategy or model.eos is None else (model.blank, model.eos)
     return max(1, min(options.width + spare, MAX_LISTED, most)), named
-
-
-def failure(fault: int) -> GharialError:
-    """What to raise for a fault that is not NONE."""
-    known = Fault(fault)
-    if known in _OF_DEVICE:
-        return DeviceError(_OF_DEVICE[known], unit="decode results")
-    return GharialError(_OF_HOST[known])
 
 
 def _hypothesis(one: tuple[float, float, int, tuple[tuple[int, int, float], ...]]) -> Hypothesis:

@@ -15,6 +15,9 @@ from gharial.features.spec import FeatureSpec
 ENERGY_FLOOR = 1e-20
 """Smallest mel energy before the logarithm, so that digital silence gives -46.05 and not minus infinity."""
 
+MAX_SAMPLE = 2.0**20
+"""Largest float sample, full scale being 1: more than 16-bit integers taken for floats, and its power is finite."""
+
 # Long pushes are taken in pieces of this many samples, which bounds the memory in use.
 _PIECE = 16000
 
@@ -67,7 +70,7 @@ class LogMelStream:
             (stacking m, n_mels) float64, natural logarithm of the mel energies of the m groups completed; m may be 0.
 
         Raises:
-            BadInput: wrong type or shape, or a sample that is not finite.
+            BadInput: wrong type or shape, or a sample that is not finite or beyond `MAX_SAMPLE`.
             RuntimeError: the stream was finished and not reset.
         """
         if self._finished:
@@ -150,7 +153,7 @@ def logmel(samples: np.ndarray, spec: FeatureSpec, tail: int = 0) -> np.ndarray:
         (T, n_mels) float64, T = floor((spec.lead + n + tail - window) / hop) + 1; the bits of `LogMelStream`.
 
     Raises:
-        BadInput: wrong type or shape, or a sample that is not finite.
+        BadInput: wrong type or shape, or a sample that is not finite or beyond `MAX_SAMPLE`.
     """
     stream = LogMelStream(spec, tail=tail)
     return np.concatenate((stream.push(samples), stream.finish()))
@@ -174,4 +177,7 @@ def _as_float(samples: object) -> np.ndarray:
         values *= np.float32(1.0 / 32768.0)
     elif not np.isfinite(values).all():
         raise BadInput("a sample is not finite", found="NaN or infinity", expected="numbers of about -1 to 1")
+    elif (np.abs(values) > MAX_SAMPLE).any():
+        found = f"{float(np.abs(values).max()):g}"
+        raise BadInput("a sample is out of its range", found=found, expected="numbers of about -1 to 1")
     return values

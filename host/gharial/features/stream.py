@@ -49,7 +49,7 @@ class FeatureStream:
             (m, 240) float32, the m vectors that became complete; m may be 0.
 
         Raises:
-            BadInput: wrong type or shape, or a sample that is not finite.
+            BadInput: wrong type or shape, or a sample that is not finite or beyond 2^20.
             RuntimeError: the stream was finished and not reset.
         """
         return self._stack(self._normalise(self._logmel.push(samples)))

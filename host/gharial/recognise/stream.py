@@ -158,7 +158,7 @@ class Stream:
                 with full scale 1.
 
         Raises:
-            BadInput: samples of another type, or that are not finite; the stream can go on.
+            BadInput: samples of another type, not finite or far beyond full scale; the stream can go on.
             GharialError: the device failed.
             RuntimeError: the audio was ended, or the stream closed.
         """
@@ -220,6 +220,8 @@ class Stream:
 
     def steps(self) -> list[StreamStep]:
         """What each encoder step brought since the last call (or `push`, or `take`), for who reports every step.
+
+        It is kept until one of these is called: who only reads `text` or `partial` of a long stream calls one as well.
 
         Raises:
             GharialError: the device failed for this stream.
@@ -285,7 +287,8 @@ class Stream:
         if isinstance(samples, np.ndarray):
             if self._decoder is not None:
                 raise BadInput("an array was pushed into a stream of bytes", expected="one or the other")
-            return samples.astype(np.float32) if samples.dtype == np.float64 else samples
+            with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+                return samples.astype(np.float32) if samples.dtype == np.float64 else samples
         if not isinstance(samples, bytes | bytearray | memoryview):  # bytes() makes some of a list or a number
             found, expected = type(samples).__name__, "bytes of s16le, or an array of int16 or float"
             raise BadInput("samples of another type", "stream", found, expected)
