@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import process
+from ngram_files import binary
 
 from gharial.bench import decode_ngram
 from gharial.bench.decode import bench_decode
@@ -85,3 +87,10 @@ def test_numbers_out_of_range(name: str) -> None:
     with pytest.raises(BadInput) as error:
         bench_decode(**{name: 0})
     assert error.value.where == name
+
+
+def test_the_plain_version_is_found_from_anywhere(tmp_path: Path) -> None:
+    pytest.importorskip("kenlm")
+    words = ["bench", "decode", "--vocab", "300", "--streams", "16", "--steps", "8", "--ngram", str(binary()), "--json"]
+    done = process(*words, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path))
+    assert done.code == 0 and json.loads(done.out)["reference_streams_per_core"] > 0

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import struct
 import time
@@ -18,6 +16,7 @@ from gharial.bench.decode_ngram import Language, Scorer
 from gharial.bench.decode_peer import compare
 from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
 from gharial.decoding.faults import failure
+from gharial.devices import checkout
 from gharial.errors import BadInput
 
 STEP_S = 0.06
@@ -26,6 +25,7 @@ _LOGIT_BITS = 8
 _WARM_UP = 20  # steps
 _NGRAM_SCALE = 0.05
 _PARTS = 4
+_PLAIN = "sim/decoding/__init__.py"
 _PLAIN_STREAMS = 8
 _PLAIN_SLOTS = 4096  # states of a plain search that are remembered: far more than it holds
 
@@ -70,7 +70,7 @@ def bench_decode(
     scorer = Scorer(ngram, language, seed, note)
     run = _Run(language, scorer, beam, batch, streams, seed)
     # The plain version does the same steps in turns with the search: others on the machine slow down both.
-    plain = None if importlib.util.find_spec("sim") is None else _Reference(language, scorer, run, seed)
+    plain = _Reference(language, scorer, run, seed) if checkout.has(_PLAIN) else None
     run.measure(_WARM_UP)
     run.reset_figures()
     if plain is not None:
@@ -171,7 +171,7 @@ class _PlainScoring:
 
     def __init__(self, device: TableDevice, stream: int, model: SearchModel, unit: float, k: int) -> None:
         self._device, self._stream, self._blank, self._unit, self._k = device, stream, model.blank, unit, k
-        self._scores: Any = importlib.import_module("sim.decoding").Scores
+        self._scores: Any = checkout.module("sim.decoding").Scores
         self.spent, self.looks = 0.0, 0  # seconds in the table; how often the clock was stopped for it
         self.slot = 0
         self._step = 0
@@ -223,7 +223,7 @@ class _PlainNgram:
 
 def _plain_searches(language: Language, scorer: Scorer, run: _Run, seed: int, streams: int) -> list[tuple[Any, Any]]:
     """Plain searches of the first streams on a table of their own, each with what answers it."""
-    plain: Any = importlib.import_module("sim.decoding")
+    plain: Any = checkout.module("sim.decoding")
     unit = run.search.temperature * 2.0 ** -(_LOGIT_BITS + 14)
     options = plain.BeamOptions(width=run.options.width, ngram_scale=_NGRAM_SCALE)
     found = []
