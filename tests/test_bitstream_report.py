@@ -72,6 +72,7 @@ def test_every_board_asks_for_its_clocks():
     [
         ("$glbnet$crg_clkout", "sys"),
         ("sys_clk", "sys"),
+        ("$glbnet$gharial_onchip.u_core.u_engine.clk_i", "sys"),
         ("$glbnet$clk25$TRELLIS_IO_IN", "oscillator"),
         ("$glbnet$eth_clocks_rx$TRELLIS_IO_IN", "eth_rx"),
         ("clk100", "oscillator"),

@@ -76,8 +76,8 @@ def clock_rates(report: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict
 def clock_name(net: str) -> str:
     """Name of the clock on a net."""
     plain = net.removeprefix("$glbnet$").split("$")[0]
-    if plain.endswith("_clkout"):
-        plain = "sys_clk"  # the net has this name or, before it, that of the PLL's output
+    if plain.endswith(("_clkout", ".clk_i")):
+        plain = "sys_clk"  # the net has this name, or that of the PLL's output, or of one of the accelerator's clocks
     return CLOCKS.get(plain, plain)
 
 

@@ -17,7 +17,7 @@ from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import axi
 from litex_boards.platforms import lambdaconcept_ecpix5, radiona_ulx3s
-from migen import ClockDomain, ClockSignal, If, Instance, ResetSignal, Signal
+from migen import ClockDomain, ClockSignal, If, Instance, Signal
 from migen.genlib.cdc import MultiReg
 
 from scripts.board.boards import ADDRESSES, Board
@@ -28,6 +28,8 @@ BUS_CLOCKS = 1024
 """An access that nobody has answered by then is answered with an error."""
 _RESET_CLOCKS = 1 << 16
 """Clocks of the oscillator that the PLL is held for after configuration."""
+_HELD_CLOCKS = 31
+"""Clocks that the accelerator is reset for after the rest of the system clock's domain."""
 _CHANNELS = {"aw": ("addr",), "w": ("data", "strb"), "b": ("resp",), "ar": ("addr",), "r": ("data", "resp")}
 _PLACES = {"ctrl": 0, "identifier_mem": 1}
 """LiteX's register groups whose addresses the host knows: 2 KB apart."""
@@ -74,7 +76,10 @@ class Accelerator(LiteXModule):
         self.registers = axi.AXILiteInterface(data_width=32, address_width=32)
         self.memory = axi.AXILiteInterface(data_width=32, address_width=32)
         self.halted = Signal()
-        ports = {"i_clk_i": ClockSignal("sys"), "i_rst_i": ResetSignal("sys"), "o_halted_o": self.halted}
+        # A register of its own: the one that is set asynchronously lies by the PLL, far from what the reset reaches.
+        held, reset = Signal(max=_HELD_CLOCKS + 1, reset=_HELD_CLOCKS), Signal(reset=1)
+        self.sync += [If(held != 0, held.eq(held - 1)), reset.eq(held != 0)]
+        ports = {"i_clk_i": ClockSignal("sys"), "i_rst_i": reset, "o_halted_o": self.halted}
         ports |= _slave("s_axil_csr", self.registers, register_bits)
         ports |= _slave("s_axil_mem", self.memory, memory_bits)
         self.specials += Instance("gharial_onchip", **ports)
