@@ -55,7 +55,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 	@$(VENV_PYTHON) -m scripts.bench_fidelity
-	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py
+	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py tests/test_decoding_search.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_links
 
 sim: setup-sim

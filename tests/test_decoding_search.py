@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,6 +179,9 @@ OPTIONS = st.builds(
     merge_lone_marks=st.booleans(),
 )
 
+EXAMPLES = 4000 if os.environ.get("GHARIAL_LONG") else 250
+"""Random cases against the plain search, of up to four streams each; make bench takes the larger number."""
+
 
 def fits(case: Case) -> bool:
     """Whether a result has room for the candidates (test_decoding_options has what is refused)."""
@@ -201,7 +205,7 @@ CASES = st.builds(
 ).filter(fits)
 
 
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(CASES, st.integers(1, 4), st.integers(1, 5))
 def test_equals_the_plain_search(case: Case, streams: int, steps: int) -> None:
     check(case, streams, steps)
