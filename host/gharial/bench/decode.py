@@ -18,6 +18,7 @@ from gharial.decoding import BeamSearch, DecoderOptions, SearchModel
 from gharial.decoding.faults import failure
 from gharial.devices import checkout
 from gharial.errors import BadInput
+from gharial.ngram.model import LN_10
 
 STEP_S = 0.06
 BATCH = 16
@@ -218,7 +219,7 @@ class _PlainNgram:
 
     def score(self, state: Any, token: int) -> tuple[float, Any]:
         following = self._scorer.new_state()
-        return 2.302585092994046 * self._scorer.base_score(state, self._scorer.words[token], following), following
+        return LN_10 * self._scorer.base_score(state, self._scorer.words[token], following), following
 
 
 def _plain_searches(language: Language, scorer: Scorer, run: _Run, seed: int, streams: int) -> list[tuple[Any, Any]]:

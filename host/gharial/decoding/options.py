@@ -67,9 +67,11 @@ class DecoderOptions:
     merge_lone_marks: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in (("width", MAX_WIDTH), ("max_symbols", MAX_SYMBOLS), ("max_expansions", MAX_EXPANSIONS)):
-            if name != "max_expansions" or self.max_expansions is not None:
-                object.__setattr__(self, name, _whole(name, getattr(self, name), 1, most))
+        whole = {"width": MAX_WIDTH, "max_symbols": MAX_SYMBOLS}
+        if self.max_expansions is not None:
+            whole["max_expansions"] = MAX_EXPANSIONS
+        for name, most in whole.items():
+            object.__setattr__(self, name, _whole(name, getattr(self, name), 1, most))
         _real("temperature", self.temperature, TEMPERATURE_ONE / _MAX_TEMPERATURE, TEMPERATURE_ONE)
         for name in ("topk_threshold", "score_threshold", "final_limit_s"):
             value = _real(name, getattr(self, name))
