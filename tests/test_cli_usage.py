@@ -20,7 +20,7 @@ from gharial.cli.commands import hyphenated
 from gharial.devices.open import list_devices
 from gharial.isa.configs import configs
 
-COMMANDS = ("transcribe", "compile", "inspect", "trace", "trace diff", "bench", "bench wer", "devices")
+COMMANDS = ("transcribe", "compile", "inspect", "trace", "trace diff", "bench", "bench wer", "devices", "serve")
 NGRAM_COMMANDS = ("ngram", "ngram append", "ngram check", "ngram info", "ngram build")
 
 
@@ -75,7 +75,7 @@ def test_wrong_usage_is_two_lines(cli: Run, words: list[str]) -> None:
     assert "--help" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["serve"], ["bench", "server"]])
+@pytest.mark.parametrize("words", [["listen"], ["bench", "server"]])
 def test_what_is_not_there_yet_says_so(cli: Run, words: list[str]) -> None:
     cli(*words).refused("is not part of this version yet")
 

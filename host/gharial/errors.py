@@ -136,6 +136,23 @@ class CommandFailed(DeviceError):
         self.lost_prediction = lost_prediction
 
 
+class Refused(GharialError):
+    """A stream that a server does not take.
+
+    Args:
+        status: 400 if it was asked for wrongly, 503 if there is no place for it; as in HTTP.
+        reason: why, for the client.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(status, reason)
+        self.status = status
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.status} {_one_line(self.reason)}"
+
+
 class BadRequest(GharialError, ValueError):
     """A call that a device would refuse. It was found out before anything was sent, so nothing has changed."""
 

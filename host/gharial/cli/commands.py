@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from gharial import __version__
-from gharial.cli import bench, compile, devices, export, flash, inspect, ngram, terminal, trace, transcribe
+from gharial.cli import bench, compile, devices, export, flash, inspect, ngram, serve, terminal, trace, transcribe
 from gharial.errors import BadInput
 
-_COMMANDS = (transcribe, export, compile, inspect, ngram, trace, bench, devices, flash)
+_COMMANDS = (transcribe, export, compile, inspect, ngram, trace, bench, serve, devices, flash)
 
 # Named in the documentation of the whole, and not here yet.
-_PLANNED = ("serve", "listen")
+_PLANNED = ("listen",)
 
 _EPILOG = """\
 examples:

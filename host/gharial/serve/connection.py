@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client's WebSocket: audio to its stream, replies back, never more of either in memory than was agreed."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from websockets.asyncio.connection import broadcast
+from websockets.exceptions import ConnectionClosed
+
+from gharial.errors import GharialError, Refused
+from gharial.serve import protocol
+from gharial.serve.hub import BUSY, INVALID, Hub, Sink, StreamHandle
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import ServerConnection
+
+_LOOK_S = 0.05
+_FAILED = 500
+_LOST = 1006  # what a connection that was not closed counts as
+
+
+class Client(Sink):
+    """A connection that was accepted.
+
+    Args:
+        socket: the connection.
+        hub: gives it a stream.
+    """
+
+    def __init__(self, socket: ServerConnection, hub: Hub) -> None:
+        self._socket, self._hub = socket, hub
+        self._closing: asyncio.Task[None] | None = None
+        self.handle: StreamHandle | None = None
+
+    async def serve(self, ask: protocol.Ask | Refused) -> None:
+        """Serve the client until the connection is closed."""
+        peer = peer_of(self._socket)
+        try:
+            if isinstance(ask, Refused):
+                raise ask
+            self.handle = self._hub.open(ask, peer, self)
+        except Refused as refused:
+            code = protocol.CLOSE_BUSY if refused.status == BUSY else protocol.CLOSE_INVALID
+            self._hub.watcher.refused(refused.status, refused.reason, peer)
+            await self._socket.close(code, protocol.close_reason(refused.status, refused.reason))
+            return
+        try:
+            await self._listen(self.handle)
+        except ConnectionClosed:
+            pass
+        finally:
+            self.handle.close()
+            if self._closing is not None:
+                await self._closing
+            code = self._socket.close_code or _LOST
+            self._hub.watcher.closed(self.handle, code, self._socket.close_reason or "")
+
+    async def _listen(self, handle: StreamHandle) -> None:
+        limits, ended = self._hub.settings, False
+        async for message in self._socket:
+            if ended:
+                continue
+            if isinstance(message, str):
+                reason = protocol.close_reason(INVALID, "text: audio comes in binary frames")
+                await self._socket.close(protocol.CLOSE_TEXT, reason)
+                return
+            if not message:
+                ended = True
+                handle.end()
+                continue
+            handle.feed(bytes(message))
+            if self._unread > limits.max_unread:
+                await self._read(limits.max_unread, limits.unread_timeout_s)
+            while handle.ahead > limits.max_ahead:
+                await handle.room()
+
+    @property
+    def _unread(self) -> int:
+        """Bytes of replies that wait for the client."""
+        return self._socket.transport.get_write_buffer_size()
+
+    async def _read(self, most: int, timeout: float) -> None:
+        """Wait for the client to read."""
+        left, since = self._unread, monotonic()
+        while self._unread > most:
+            await asyncio.sleep(_LOOK_S)
+            if self._unread < left:
+                left, since = self._unread, monotonic()
+            elif monotonic() - since > timeout:
+                self._close(protocol.CLOSE_INVALID, protocol.close_reason(INVALID, "replies are not read"))
+                return
+
+    def replies(self, messages: list[str]) -> None:
+        """See `Sink`."""
+        for message in messages:
+            broadcast((self._socket,), message)
+
+    def over(self, error: GharialError | None) -> None:
+        """See `Sink`."""
+        if error is None:
+            self._close(protocol.CLOSE_DONE, "")
+        else:
+            self._close(protocol.CLOSE_FAILED, protocol.close_reason(_FAILED, str(error)))
+
+    def _close(self, code: int, reason: str) -> None:
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._socket.close(code, reason))
+
+
+def peer_of(socket: ServerConnection) -> str:
+    """Address of a client, for logs."""
+    address = socket.remote_address
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) >= 2 else str(address or "")
