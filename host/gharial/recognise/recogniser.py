@@ -109,17 +109,19 @@ class Recogniser:
         """Streams that may still be opened at the same time; one with state resets counts as two."""
         return self.engine.free
 
-    def stream(self, options: StreamOptions | None = None) -> Stream:
+    def stream(self, options: StreamOptions | None = None, *, replay_s: float = 0.0) -> Stream:
         """A new stream of audio.
 
         Args:
             options: of this stream; None for the usual ones.
+            replay_s: seconds since the state was last reset that the stream remembers, so that it can go on after its
+                device has failed (`Stream.join`); 0 for none. Each takes 8 KB, or what 34 feature vectors do.
 
         Raises:
             BadInput: options that do not fit the model or the decoder, as for `checked`.
             GharialError: the device has no place left.
         """
-        return Stream(self, options)
+        return Stream(self, options, replay_s)
 
     def checked(self, options: StreamOptions | None = None) -> StreamOptions:
         """Options of streams, held against model and decoder, their keywords ready to be used again and again.

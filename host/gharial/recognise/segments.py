@@ -94,6 +94,9 @@ class _Segment:
         border: what is kept of its tokens; None as long as the one in front is not over.
         last: what its last own step so far has brought.
         pending: tokens of that step's best hypothesis that are not final, kept or not.
+        kept: vectors that the session was given, None where they became too many or are not to be kept.
+        given: results of its own that were taken.
+        skip: results of its session that had been taken from one before it.
     """
 
     session: Session
@@ -103,6 +106,15 @@ class _Segment:
     border: Border | None = None
     last: Heard = Heard(-1)
     pending: tuple[Emitted, ...] = ()
+    kept: list[np.ndarray] | None = None
+    given: int = 0
+    skip: int = 0
+
+    def hear(self, vectors: np.ndarray, keep: bool) -> None:
+        self.session.put(vectors)
+        if self.kept is not None:
+            self.kept.append(vectors)
+        self.kept = self.kept if keep else None
 
 
 class Segments:
@@ -115,6 +127,7 @@ class Segments:
         prefix, keywords: of each of them.
         resets: steps of a segment and of the overlap, the latter half of the former at most; None for no resets.
         readings: best hypotheses that each step is to list, 0 for none.
+        keep: vectors of a segment that are kept at most, so that it can be begun anew elsewhere; 0 for none.
 
     Attributes:
         results: what nobody has taken yet.
@@ -133,12 +146,14 @@ class Segments:
         keywords: Keywords | None = None,
         resets: tuple[int, int] | None = None,
         readings: int = 0,
+        keep: int = 0,
     ) -> None:
         self.results: deque[Heard] = deque()
         self.done = False
         self._engine = engine
         self._prefix, self._keywords, self._listed = prefix, keywords, readings
         self._resets = resets
+        self._keep = keep
         self._ended = False
         self._gone = False
         self._held: deque[np.ndarray] = deque()
@@ -206,6 +221,44 @@ class Segments:
         self._feed()
         return self._fed > fed
 
+    @property
+    def movable(self) -> bool:
+        """Whether all that its sessions have heard is kept, so that others can hear it again."""
+        return not self.done and all(segment.kept is not None for segment in self._live)
+
+    def leave(self) -> None:
+        """Give all sessions back, to go on with others: on this engine or another one (`join`)."""
+        for session in self._sessions:
+            self._leave(session)
+        self._spares.clear()
+
+    def join(self, engine: Engine) -> None:
+        """Go on where `leave` has stopped, with sessions of an engine that gives the same for the same vectors.
+
+        They hear again what those before have heard. What was taken of it does not come again.
+
+        Raises:
+            GharialError: the engine has not the places, or what was heard is not kept; nothing has changed.
+        """
+        if not self.movable:
+            raise GharialError("the stream cannot go on: what it has heard is not kept")
+        (before, self._engine), opened = (self._engine, engine), list[Session]()
+        try:
+            while len(opened) < (1 if self._resets is None else 2):
+                opened.append(self._open())
+        except GharialError:
+            for session in opened:
+                engine.close(session)
+            self._engine = before
+            raise
+        self._failed = None
+        for segment in self._live:
+            ended, segment.session, segment.skip = segment.session.ended, opened.pop(), segment.given
+            for vectors in segment.kept or ():
+                segment.session.put(vectors)
+            segment.session.ended = ended
+        self._spares = opened
+
     def close(self) -> None:
         """Give the sessions back; may be called twice. What has been taken stays."""
         self._failed = self.error
@@ -243,20 +296,21 @@ class Segments:
         return self._failed is None
 
     def _leave(self, session: Session) -> None:
-        self._spent = self._spent[0] + session.seconds, self._spent[1] + session.cycles
+        if not session.closed:
+            self._spent = self._spent[0] + session.seconds, self._spent[1] + session.cycles
         self._engine.close(session)
 
     def _begin(self) -> None:
         """The next segment, on a session that waits for it."""
         stack, session = self._engine.stack, self._spares.pop()
         if self._resets is None:
-            self._live.append(_Segment(session, 0, 0, None))
+            self._live.append(_Segment(session, 0, 0, None, kept=[] if self._keep else None))
             self._next = -1
             return
         length, overlap = self._resets
         first = self._begun * (length - overlap)
         own = first + overlap if self._begun else 0
-        self._live.append(_Segment(session, first, own, (first + length) * stack))
+        self._live.append(_Segment(session, first, own, (first + length) * stack, kept=[] if self._keep else None))
         self._begun += 1
         self._next = self._begun * (length - overlap) * stack
 
@@ -278,7 +332,7 @@ class Segments:
                 self._held.appendleft(vectors[len(part) :])
             self._fed += len(part)
             for segment in hearing:
-                segment.session.put(part)
+                segment.hear(part, self._fed - segment.first * self._engine.stack <= self._keep)
                 segment.session.ended = segment.end == self._fed
         if self._ended:
             self._end()
@@ -302,12 +356,17 @@ class Segments:
                 segment.border = Border(segment.own, self._tail)
             while session.results:
                 result = session.results.popleft()
+                if segment.skip:
+                    segment.skip -= 1
+                    continue
+                segment.given += 1
                 self._give(segment, segment.border, result, session.ended and session.done and not session.results)
             if not (session.ended and session.done):
                 return
             if segment.last.partial:  # its end became known after its last step's result
                 step, readings = segment.last.step, segment.last.readings
-                self.results.append(Heard(step, (), segment.border.take(segment.pending), (), readings))
+                segment.last = Heard(step, (), segment.border.take(segment.pending), (), readings)
+                self.results.append(segment.last)
             if len(self._live) == 1 and self._ended and not self._held:
                 break
             self._tail = segment.border.tail

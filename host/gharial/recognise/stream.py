@@ -37,11 +37,14 @@ class StreamStep:
         step: its number, from 0.
         finals: tokens that became final.
         partial: what the best hypothesis has behind all finals; it may change.
+        readings: what the best hypotheses have in place of the partial, the best first; in place of the finals if the
+            stream, or a segment of it, ended with this step. None where one alternative was asked for.
     """
 
     step: int
     finals: tuple[Token, ...]
     partial: tuple[Token, ...]
+    readings: tuple[tuple[Token, ...], ...] = ()
 
 
 class Stream:
@@ -62,7 +65,7 @@ class Stream:
     `close`. A stream that is dropped gives them back too.
     """
 
-    def __init__(self, recogniser: Recogniser, options: StreamOptions | None = None) -> None:
+    def __init__(self, recogniser: Recogniser, options: StreamOptions | None = None, replay_s: float = 0.0) -> None:
         options = recogniser.checked(options)
         keywords = options.keywords if isinstance(options.keywords, Keywords) else None
         resets, step_s = options.state_resets, recogniser.step_s
@@ -92,6 +95,7 @@ class Stream:
             keywords,
             None if resets is None else resets.steps(step_s),
             options.alternatives if options.alternatives > 1 else 0,
+            round(replay_s / recogniser.front_end.vector_seconds),
         )
         self._release = weakref.finalize(self, self._segments.drop)
         # At exit the device goes as a whole.
@@ -263,6 +267,33 @@ class Stream:
             return False
         return given
 
+    def leave(self) -> None:
+        """Give the stream's places on the device back, to go on with `join`; call nothing else meanwhile.
+
+        It is for streams that were opened with `replay_s`, above all those whose device has failed.
+        """
+        self._segments.leave()
+
+    def join(self, recogniser: Recogniser) -> None:
+        """Go on where `leave` has stopped, on this recogniser or on one of the same model and decoder.
+
+        The device hears again what it has heard since the state was last reset, once it is run. What comes out is, to
+        the last bit, what would have come without.
+
+        Raises:
+            BadInput: a recogniser of another model or decoder.
+            GharialError: the device has no place, or more audio was heard than is kept (`replay_s`).
+        """
+        for fact in ("model", "numerics"):
+            if recogniser.program.manifest[fact] != self._recogniser.program.manifest[fact]:
+                raise BadInput("a stream cannot go on with another model", found=recogniser.program.where)
+        if recogniser.decoder != self._recogniser.decoder:
+            raise BadInput("a stream cannot go on with another decoder", found=recogniser.decoder)
+        self._segments.join(recogniser.engine)
+        self._recogniser = recogniser
+        if self._segments.held:
+            recogniser.hold(self)
+
     def close(self) -> None:
         """Give the stream's places on the device back; may be called twice. Tokens and text stay."""
         self._closed = True
@@ -317,7 +348,15 @@ class Stream:
         if new or heard.partial != self._likely:
             self._likely = heard.partial
             self._partial = tuple(self._told(heard.partial, self._detokeniser.copy())) if heard.partial else ()
-        self._steps.append(StreamStep(heard.step, new, self._partial))
+        self._steps.append(StreamStep(heard.step, new, self._partial, self._told_readings(new, heard)))
+
+    def _told_readings(self, new: tuple[Token, ...], heard: Heard) -> tuple[tuple[Token, ...], ...]:
+        """Readings of a step; of its last one they begin with what all have in common."""
+        if self._asked < 2 or not heard.readings:
+            return ()
+        front = new[: len(heard.finals)] if heard.rest else ()
+        _, detokeniser = self._front
+        return tuple([(*front, *self._told(one.tokens, detokeniser.copy())) for one in heard.readings])
 
     def _add(self, emitted: Emitted) -> None:
         token = self._token(emitted, self._detokeniser)
