@@ -144,8 +144,9 @@ def test_libraries_log_as_events(tmp_path: Path) -> None:
     log = Log(str(path))
     logger = logging.getLogger("test_serve_logs")
     logger.propagate = False
-    logger.addHandler(Bridge(log, "library"))
+    logger.addHandler(Bridge(log.event, "library", {"usual": "debug"}))
     logger.info("not written")
+    logger.error("usual")
     try:
         raise ValueError("bad")
     except ValueError:

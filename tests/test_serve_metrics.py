@@ -81,20 +81,21 @@ def test_load_is_the_part_of_time_at_work() -> None:
 
 def test_what_prometheus_reads() -> None:
     meters = Meters(lambda: 50.0)
-    meters.frame(0.02, 90)
-    meters.frame(0.3, 10)
+    meters.frames([0.02] * 90)
+    meters.frames([0.3] * 10)
+    meters.frames([9.0] * 50, live=False)
     meters.audio(6.0)
     meters.batch("emulator", 3, 0.01)
     meters.batch("emulator", 64, 0.02)
     meters.fault("emulator")
-    meters.count("refused", "capacity", 2)
+    meters.count("refused", "503", 2)
     meters.count("closed", "1000")
     meters.count("moved")
     state = ServerState(9, 100, True, DEVICES, 5.0, 4, 1.8e9)
     text = Metrics(meters, lambda: state).text()
     found = samples(text)
     for key, value in {
-        ("gharial_frames_total", ""): 100,
+        ("gharial_frames_total", ""): 150,
         ("gharial_frame_latency_seconds_count", ""): 100,
         ("gharial_frame_latency_seconds_bucket", "0.025"): 90,
         ("gharial_frame_latency_seconds_bucket", "0.5"): 100,
@@ -104,7 +105,7 @@ def test_what_prometheus_reads() -> None:
         ("gharial_batch_size_sum", "emulator"): 67,
         ("gharial_device_faults_total", "emulator"): 1,
         ("gharial_device_busy_seconds_total", "emulator"): 0.03,
-        ("gharial_refused_total", "capacity"): 2,
+        ("gharial_refused_total", "503"): 2,
         ("gharial_closed_total", "1000"): 1,
         ("gharial_streams_moved_total", ""): 1,
         ("gharial_streams_lost_total", ""): 0,
@@ -126,7 +127,7 @@ def test_what_prometheus_reads() -> None:
 def test_what_the_page_reads() -> None:
     meters = Meters(lambda: 50.0)
     assert load(meters, ServerState())["cl99_ms"] is None
-    meters.frame(0.02, 30)
+    meters.frames([0.02] * 30)
     meters.batch("emulator", 3, 0.0)
     found = json.loads(json.dumps(load(meters, ServerState(9, 100, devices=DEVICES))))
     assert found["frames_per_s"] == 3.0 and found["cl50_ms"] == pytest.approx(20, rel=STEP - 1)
@@ -148,7 +149,7 @@ def test_meters_from_many_threads() -> None:
 
     def work() -> None:
         for _ in range(500):
-            meters.frame(0.01)
+            meters.frames([0.01])
             meters.count("moved")
             meters.batch("emulator", 1, 0.0)
             meters.recent()

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gharial serve`: live transcripts for many clients (docs/serving.md)."""
+"""`gharial serve`: live transcripts for many clients (docs/serving.md, docs/operating.md)."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping
+from typing import Any
 
 from gharial.cli import terminal
-from gharial.cli.decoding import add_decoding, decoding
+from gharial.cli.decoding import Decoding, add_decoding, decoding
 from gharial.errors import BadInput
-from gharial.serve.settings import DEVICE, HOST, PORT, ModelSettings, Settings
-
-if TYPE_CHECKING:
-    from gharial.serve import Server
+from gharial.files import open_regular
+from gharial.serve.configuration import Configured, Setting, add_flags, configured, settings_of
+from gharial.serve.settings import DEVICE, ModelSettings, Settings
 
 NAME = "serve"
 
@@ -24,10 +24,28 @@ examples:
   gharial serve --model model.hw.pt --device emulator:u50 --host 0.0.0.0 --port 3030
   gharial serve --decoder greedy --no-state-resets
   gharial serve --ngram words.ngram --keywords names.json --compat
+  gharial serve --config serve.toml --log-file serve.log
+  gharial serve --config serve.toml --check
+  gharial serve --tls-certificate server.pem --tls-key server.key --api-keys keys
+  gharial serve --new-key desk >> keys
 
 Clients speak CAIMAN-ASR's WebSocket API, ws://HOST:PORT/asr/v0.1/stream: 16 kHz mono s16le in, text out every 60 ms.
-docs/serving.md says what else there is.
+Every option can stand in the file as well (max_connections = 100), or in the environment
+(GHARIAL_SERVE_MAX_CONNECTIONS=100); a flag goes before the environment, that before the file. Several models stand in
+the file, each in a table [[models]]. SIGTERM or Ctrl-C lets the streams finish, a second one stops at once.
+docs/serving.md says what clients may ask for, docs/operating.md how to run it.
 """
+
+_MODEL = (
+    Setting("checkpoint (.hw.pt) or program (.gprog); default: the demo model", "model", metavar="M", name="model"),
+    Setting(f"device ({DEVICE}); several times for several devices", "model", metavar="D", name="device", kind=tuple),
+)
+_NAMES = (
+    Setting("", name="name", default="general"),
+    Setting("", name="version", default="1"),
+    Setting("", name="languages", kind=tuple, default=("en",)),
+)
+_WITHOUT = ("alternatives",)
 
 
 def add(commands: Any) -> None:
@@ -39,43 +57,121 @@ def add(commands: Any) -> None:
         description="Serve live transcripts to many clients over WebSockets.",
         epilog=_EPILOG,
     )
-    parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
-    parser.add_argument(
-        "--device", metavar="D", action="append", help=f"device ({DEVICE}); several times for several devices"
-    )
-    parser.add_argument("--host", metavar="H", default=HOST, help=f"address to listen on ({HOST})")
-    parser.add_argument("--port", metavar="N", type=int, default=PORT, help=f"port to listen on ({PORT})")
-    parser.add_argument("--compat", action="store_true", help="confidence 1.0, as CAIMAN-ASR's server sends it")
-    add_decoding(parser, decoder="beam", resets=True, without=("alternatives",))
+    parser.add_argument("--config", metavar="F", help="file of settings, TOML; or GHARIAL_SERVE_CONFIG=F")
+    parser.add_argument("--check", action="store_true", help="look at all settings and files, and end")
+    parser.add_argument("--new-key", metavar="NAME", help="make an API key, print its line for the file, and end")
+    add_flags(parser, _MODEL)
+    add_flags(parser, settings_of(Settings))
+    add_decoding(parser, decoder="beam", resets=True, without=_WITHOUT)
     parser.add_argument("--ngram-binary-path", metavar="F", dest="ngram_alias", help="the same as --ngram")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, **dict.fromkeys(rule.name for rule in _decoding_rules()))
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve."""
+    if args.new_key is not None:
+        return _new_key(args.new_key)
     if args.ngram_alias is not None:
         if args.ngram is not None:
             raise BadInput("given twice", "--ngram-binary-path", "--ngram", "one of them", "leave one of them out")
         args.ngram = args.ngram_alias
-    if not 0 <= args.port < 1 << 16:
-        raise BadInput("no port", "--port", args.port, "0 to 65535")
-    how = decoding(args)
-    model = ModelSettings(model=args.model, devices=tuple(args.device or (DEVICE,)), decoding=how)
-    settings = Settings(host=args.host, port=args.port, models=(model,), compat=args.compat)
-    from gharial.serve import Server
+    rules = _decoding_rules()
+    tables = Setting("", name="models", kind=dict, table=(*_NAMES, *_MODEL, *rules))
+    own = settings_of(Settings)
+    found = configured((*_MODEL, *own, *rules, tables), vars(args), os.environ, args.config)
+    aliases = {rule.flag: rule.name for rule in (*_MODEL, *rules)}
+    with found.named(aliases):
+        settings = Settings(
+            models=_models(found, aliases),
+            **{rule.name: found.values[rule.name] for rule in own if rule.name in found.values},
+        )
+        return _serve(settings, args.check)
 
-    asyncio.run(_serve(Server(settings, note=terminal.note)))
+
+def _serve(settings: Settings, check: bool) -> int:
+    from gharial.serve import Server
+    from gharial.serve.operation import Operation
+    from gharial.serve.running import run
+
+    for model in settings.models if check else ():
+        if model.model is not None:
+            open_regular(model.model, "a checkpoint (.hw.pt) or program (.gprog)").close()
+    operation = Operation(settings, lambda sentence: terminal.say(f"gharial: {sentence}"))
+    try:
+        if check:
+            terminal.say("gharial: nothing wrong was found")
+            return 0
+        server = Server(settings, watcher=operation, note=terminal.note)
+        operation.attach(server)
+        scheme = "ws" if operation.tls is None else "wss"
+
+        def listening() -> None:
+            terminal.emit(f"listening on {scheme}://{_bracketed(settings.host)}:{server.port}")
+
+        return asyncio.run(run(server, operation, listening))
+    finally:
+        operation.close()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _new_key(name: str) -> int:
+    from gharial.serve.keys import new_key
+
+    key, line = new_key(name)
+    terminal.say(f"the key, which is not kept anywhere: {key}")
+    terminal.emit(line)
     return 0
 
 
-async def _serve(server: Server) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    await server.start()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    terminal.say(f"listening on ws://{server.settings.host}:{server.port}")
-    try:
-        await stopping.wait()
-    finally:
-        await server.stop()
+def _decoding_rules() -> tuple[Setting, ...]:
+    """The options of decoding as settings."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_decoding(parser, decoder="beam", resets=True, without=_WITHOUT)
+    rules = []
+    for action in parser._actions:
+        kind: type = action.type if isinstance(action.type, type) else str
+        if action.nargs == 0:
+            kind = bool
+        choices = tuple(action.choices or ())
+        rules.append(Setting(str(action.help), choices=choices, name=action.dest, kind=kind))
+    return tuple(rules)
+
+
+def _models(found: Configured, aliases: Mapping[str, str]) -> tuple[ModelSettings, ...]:
+    """The models that are served: those of the file's tables, or one."""
+    tables = found.values.get("models")
+    if not tables:
+        return (_model(found.values),)
+    for name in ("model", "device"):
+        if name in found.values:
+            what = "there are tables [[models]] as well"
+            raise BadInput(what, name, found.values[name], "one of both", "leave one of them out")
+    models = []
+    for index, table in enumerate(tables):
+        where = f"{found.sources['models']}[{index}]"
+        own = Configured(table, {name: f"{where}.{name}" for name in table})
+        with own.named(aliases):
+            models.append(_model({**found.values, **table}))
+    return tuple(models)
+
+
+def _model(values: Mapping[str, Any]) -> ModelSettings:
+    names = {rule.name: values.get(rule.name, rule.default) for rule in _NAMES}
+    return ModelSettings(
+        model=values.get("model"), devices=values.get("device") or (DEVICE,), decoding=_decoding(values), **names
+    )
+
+
+def _decoding(values: Mapping[str, Any]) -> Decoding:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_decoding(parser, decoder="beam", resets=True, without=_WITHOUT)
+    args = parser.parse_args([])
+    for rule in _decoding_rules():
+        if rule.name in values:
+            # A switch that only turns something on is None where it is off.
+            off = rule.kind is bool and getattr(args, rule.name) is None
+            setattr(args, rule.name, (values[rule.name] or None) if off else values[rule.name])
+    return decoding(args)

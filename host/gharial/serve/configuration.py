@@ -16,7 +16,6 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from gharial.errors import BadInput
@@ -102,7 +101,6 @@ def setting(default: Any, help: str, **rule: Any) -> Any:
     return dataclasses.field(default=default, metadata={_KEY: Rule(help, **rule)})
 
 
-@cache
 def settings_of(kind: type) -> tuple[Setting, ...]:
     """The settings of a dataclass, in its order. Fields that were not made by `setting` are none."""
     hints = get_type_hints(kind)

@@ -13,9 +13,12 @@ from websockets.exceptions import ConnectionClosed
 from gharial.errors import GharialError, Refused
 from gharial.serve import protocol
 from gharial.serve.hub import BUSY, INVALID, Hub, Sink, StreamHandle
+from gharial.serve.limits import Pace
 
 if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
+
+BYTES_A_SECOND = 32000
 
 _LOOK_S = 0.05
 _FAILED = 500
@@ -28,12 +31,20 @@ class Client(Sink):
     Args:
         socket: the connection.
         hub: gives it a stream.
+
+    Attributes:
+        handle: its stream, None before it has one.
+        began: when it was accepted, on the monotonic clock.
+        heard: when its last message came.
     """
 
     def __init__(self, socket: ServerConnection, hub: Hub) -> None:
         self._socket, self._hub = socket, hub
         self._closing: asyncio.Task[None] | None = None
+        self._farewell = protocol.CLOSE_DONE, ""
+        self._ended = False
         self.handle: StreamHandle | None = None
+        self.began = self.heard = monotonic()
 
     async def serve(self, ask: protocol.Ask | Refused) -> None:
         """Serve the client until the connection is closed."""
@@ -59,16 +70,18 @@ class Client(Sink):
             self._hub.watcher.closed(self.handle, code, self._socket.close_reason or "")
 
     async def _listen(self, handle: StreamHandle) -> None:
-        limits, ended = self._hub.settings, False
+        limits = self._hub.settings
+        pace = Pace(limits.max_rate, limits.max_burst_s, self.began)
         async for message in self._socket:
-            if ended:
+            self.heard = monotonic()
+            if self._ended:
                 continue
             if isinstance(message, str):
                 reason = protocol.close_reason(INVALID, "text: audio comes in binary frames")
                 await self._socket.close(protocol.CLOSE_TEXT, reason)
                 return
             if not message:
-                ended = True
+                self._ended = True
                 handle.end()
                 continue
             handle.feed(bytes(message))
@@ -76,6 +89,9 @@ class Client(Sink):
                 await self._read(limits.max_unread, limits.unread_timeout_s)
             while handle.ahead > limits.max_ahead:
                 await handle.room()
+            if wait := pace.take(len(message) / BYTES_A_SECOND, self.heard):
+                await asyncio.sleep(wait)  # nothing is read meanwhile, which stops the client's sending
+            self.heard = monotonic()
 
     @property
     def _unread(self) -> int:
@@ -101,9 +117,26 @@ class Client(Sink):
     def over(self, error: GharialError | None) -> None:
         """See `Sink`."""
         if error is None:
-            self._close(protocol.CLOSE_DONE, "")
+            self._close(*self._farewell)
         else:
             self._close(protocol.CLOSE_FAILED, protocol.close_reason(_FAILED, str(error)))
+
+    def finish(self, code: int, reason: str) -> None:
+        """End the stream as if its client had: what was heard is told, then the connection is closed so."""
+        if self._ended or self.handle is None:
+            return
+        self._ended = True
+        self._farewell = code, reason
+        self.handle.end()
+
+    def abort(self) -> None:
+        """Drop the connection as it is."""
+        self._socket.transport.abort()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more audio is taken."""
+        return self._ended
 
     def _close(self, code: int, reason: str) -> None:
         if self._closing is None:

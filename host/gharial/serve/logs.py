@@ -14,10 +14,11 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gharial.errors import BadInput
@@ -198,17 +199,21 @@ class Bridge(logging.Handler):
     """What libraries log, as events.
 
     Args:
-        log: takes them.
+        event: takes them, as `Log.event`.
         name: the event's name.
+        levels: of messages that are of another level here than the library thinks.
     """
 
-    def __init__(self, log: Log, name: str) -> None:
+    def __init__(
+        self, event: Callable[..., object], name: str, levels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         super().__init__(logging.WARNING)
-        self._log, self._name = log, name
+        self._event, self._name, self._levels = event, name, levels
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a library's record; of an exception its type and text, not its way."""
         error = record.exc_info[1] if record.exc_info else None
-        level = "error" if record.levelno >= logging.ERROR else "warning"
+        message = record.getMessage()
+        level = self._levels.get(message, "error" if record.levelno >= logging.ERROR else "warning")
         reason = None if error is None else f"{type(error).__name__}: {error}"
-        self._log.event(level, self._name, message=record.getMessage(), reason=reason)
+        self._event(level, self._name, message=message, reason=reason)

@@ -7,7 +7,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,7 @@ class DeviceMeter:
         entries: frames in them.
         sizes: batches by the buckets of `SIZES`, and one above.
         faults: times that it failed.
+        queued: what waited for it after the last batch.
     """
 
     busy: Busy
@@ -78,6 +79,7 @@ class DeviceMeter:
     entries: int = 0
     sizes: list[int] = field(default_factory=lambda: [0] * (len(SIZES) + 1))
     faults: int = 0
+    queued: int = 0
 
 
 class Meters:
@@ -89,6 +91,7 @@ class Meters:
     Attributes:
         latencies: of frames, from the arrival of a frame's last byte to its reply.
         devices: meters by the device's name.
+        answered: frames that were answered.
         counted: everything else, by (name, label).
     """
 
@@ -100,22 +103,33 @@ class Meters:
         self.devices: dict[str, DeviceMeter] = {}
         self.counted: Counter[tuple[str, str]] = Counter()
         self.audio_s = 0.0
+        self.answered = 0
 
-    def frame(self, latency_s: float, frames: int = 1) -> None:
-        """Frames were answered."""
+    def frames(self, latencies_s: Sequence[float], live: bool = True) -> None:
+        """Frames were answered, each so long after it had come.
+
+        Args:
+            latencies_s: seconds of each.
+            live: whether they came in real time; else they had to wait for those before, and are only counted.
+        """
         with self.lock:
-            self.latencies.add(latency_s, self.clock(), frames)
+            self.answered += len(latencies_s)
+            if live:
+                now = self.clock()
+                for latency in latencies_s:
+                    self.latencies.add(latency, now)
 
     def audio(self, seconds: float) -> None:
         """Audio has come in."""
         with self.lock:
             self.audio_s += seconds
 
-    def batch(self, device: str, size: int, busy_s: float) -> None:
-        """A device has run a batch, and is done with it now."""
+    def batch(self, device: str, size: int, busy_s: float, queued: int = 0) -> None:
+        """A device has run a batch, and is done with it now; how much waits for it already."""
         with self.lock:
             meter = self._device(device)
             meter.busy.add(self.clock(), busy_s)
+            meter.queued = queued
             meter.batches += 1
             meter.entries += size
             meter.sizes[bisect_left(SIZES, size)] += 1
@@ -129,6 +143,11 @@ class Meters:
         """Count something that has no method of its own ("refused", by reason)."""
         with self.lock:
             self.counted[name, label] += times
+
+    def queued(self, device: str) -> int:
+        """What waits for a device."""
+        with self.lock:
+            return self.devices[device].queued if device in self.devices else 0
 
     def recent(self) -> dict[str, Any]:
         """The last seconds: frames a second, quantiles of latencies in milliseconds (None without frames), loads."""

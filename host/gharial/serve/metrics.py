@@ -17,7 +17,7 @@ from gharial.serve.meters import LATENCIES_S, QUANTILES, SIZES, Meters
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _COUNTED = {
-    "refused": ("gharial_refused", "Connections that were turned away, by reason.", "reason"),
+    "refused": ("gharial_refused", "Connections that were turned away, by status.", "status"),
     "closed": ("gharial_closed", "Connections that ended, by code of the close.", "code"),
     "moved": ("gharial_streams_moved", "Streams that went on on another device after theirs had failed.", ""),
     "lost": ("gharial_streams_lost", "Streams that ended with an error of a device.", ""),
@@ -35,7 +35,7 @@ class DeviceState:
         up: whether it takes streams.
         streams: those on it.
         capacity: the most that it takes.
-        queue: streams that have audio ready and wait for its next batch.
+        queue: commands (audio, ends) that wait for its next batch.
     """
 
     device: str
@@ -137,7 +137,7 @@ class _Families(Collector):
         now, latencies = meters.clock(), meters.latencies
         yield HistogramMetricFamily(
             "gharial_frame_latency_seconds",
-            "From the arrival of a frame's last byte to its reply.",
+            "From the arrival of a live frame's last byte to its reply.",
             buckets=_cumulative(LATENCIES_S, latencies.totals),
             sum_value=latencies.sum,
         )
@@ -148,7 +148,7 @@ class _Families(Collector):
             if seconds is not None:
                 quantiles.add_metric([f"{part:g}"], seconds)
         yield quantiles
-        yield CounterMetricFamily("gharial_frames", "Frames of 60 ms that were answered.", latencies.count)
+        yield CounterMetricFamily("gharial_frames", "A client's messages of audio that were answered.", meters.answered)
         yield CounterMetricFamily("gharial_audio_seconds", "Audio that has come in.", meters.audio_s)
         for kind, (name, help_, label) in _COUNTED.items():
             family = CounterMetricFamily(name, help_, labels=[label] if label else [])
@@ -186,7 +186,7 @@ def _gauges(state: ServerState) -> Iterator[Metric]:
     up = GaugeMetricFamily("gharial_device_up", "Whether it takes streams.", labels=labels)
     streams = GaugeMetricFamily("gharial_streams", "Streams on it.", labels=labels)
     capacity = GaugeMetricFamily("gharial_device_capacity", "The most that it takes.", labels=labels)
-    queue = GaugeMetricFamily("gharial_queue", "Streams that have audio and wait for its next batch.", labels=labels)
+    queue = GaugeMetricFamily("gharial_queue", "Commands (audio, ends) that wait for its next batch.", labels=labels)
     for device in state.devices:
         values = [device.device, device.model, device.version]
         up.add_metric(values, device.up)

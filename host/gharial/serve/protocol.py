@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from gharial.errors import BadInput
+from gharial.serve.keys import PARAMETER
 
 if TYPE_CHECKING:
     from gharial.recognise import StreamStep, Token
@@ -75,6 +76,7 @@ def parse_ask(query: str, lenient: bool = False) -> Ask:
         if name in given:
             raise BadInput("given twice", name)
         given[name] = value
+    given.pop(PARAMETER, None)  # was looked at before
     _check_audio(given.pop("content_type", None))
     unknown = sorted(set(given) - set(_PARAMETERS))
     if unknown and not lenient:

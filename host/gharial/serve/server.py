@@ -169,5 +169,7 @@ def _subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol]) -> S
 def _cannot_listen(settings: Settings, error: OSError) -> GharialError:
     where = f"{settings.host}:{settings.port}"
     if error.errno == errno.EADDRINUSE:
-        return GharialError(f"{where}: the port is in use\nend the other server, or name another with --port")
+        return BadInput(
+            "is in use", where, "another server", "a free port", "end the other server, or take another port"
+        )
     return BadInput("cannot be listened on", where, error.strerror or error, "an address of this machine, a free port")

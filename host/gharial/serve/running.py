@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server from start to stop: signals, the service manager, and what is done every second."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from gharial.serve.notify import notify, watchdog_s
+from gharial.serve.operation import Operation
+from gharial.serve.server import Server
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_TICK_S = 1.0
+_BY_SIGNAL = 128
+
+
+async def run(server: Server, operation: Operation, listening: Callable[[], object]) -> int:
+    """Serve until a signal comes, then let the streams finish; a second signal stops at once.
+
+    Args:
+        server: not started yet, `operation` attached.
+        operation: the server's.
+        listening: called when the server listens.
+
+    Returns:
+        The exit code: 0, or 128 and the second signal's number.
+
+    Raises:
+        BadInput: models, devices or the address cannot be used.
+        GharialError: a device failed.
+    """
+    loop = asyncio.get_running_loop()
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    await server.start()
+    for number in STOPPING:
+        loop.add_signal_handler(number, signals.put_nowait, number)
+    ticking = loop.create_task(_tick(operation))
+    try:
+        operation.event("info", "listening", port=server.port, tls=operation.tls is not None)
+        listening()
+        notify("READY=1", f"STATUS=listening on port {server.port}")
+        first = await signals.get()
+        notify("STOPPING=1", "STATUS=letting streams finish")
+        draining = loop.create_task(operation.drain())
+        again = loop.create_task(signals.get())
+        await asyncio.wait({draining, again}, return_when=asyncio.FIRST_COMPLETED)
+        again.cancel()
+        if draining.done():
+            operation.event("info", "stopped", signal=signal.Signals(first).name, all_finished=draining.result())
+            return 0
+        draining.cancel()
+        operation.event("warning", "stopped at once", streams=len(server.clients))
+        operation.abort()
+        return _BY_SIGNAL + again.result()
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
+        await server.stop()
+        operation.close()
+
+
+async def _tick(operation: Operation) -> None:
+    limit = watchdog_s()
+    while True:
+        await asyncio.sleep(_TICK_S if limit is None else min(_TICK_S, limit / 3))
+        operation.look()
+        if limit is not None:
+            notify("WATCHDOG=1")
