@@ -75,7 +75,7 @@ def test_wrong_usage_is_two_lines(cli: Run, words: list[str]) -> None:
     assert "--help" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["listen"], ["bench", "server"]])
+@pytest.mark.parametrize("words", [["bench", "server"]])
 def test_what_is_not_there_yet_says_so(cli: Run, words: list[str]) -> None:
     cli(*words).refused("is not part of this version yet")
 

@@ -153,6 +153,39 @@ class Refused(GharialError):
         return f"{self.status} {_one_line(self.reason)}"
 
 
+class ServerError(GharialError):
+    """A speech server did not answer, refused a stream, or ended one before it was complete.
+
+    Args:
+        what: what happened, a clause without a full stop.
+        where: address of the server.
+        code: status that the server gave, as HTTP numbers it (400, 401, 503), or None where it gave none.
+        again: whether the same stream may well be taken later.
+        remedy: what the reader can do about it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        where: object = None,
+        code: int | None = None,
+        again: bool = False,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(what, where, code, again, remedy)
+        self.what = what
+        self.where = where
+        self.code = code
+        self.again = again
+        self.remedy = remedy
+        # What the server will never take as it stands is the caller's input.
+        self.exit_code = BadInput.exit_code if code is not None and 400 <= code < 500 and not again else 1
+
+    def __str__(self) -> str:
+        lines = [self.what if self.where is None else f"{_one_line(self.where)}: {self.what}", self.remedy or ""]
+        return "\n".join(_one_line(line) for line in lines if line)
+
+
 class BadRequest(GharialError, ValueError):
     """A call that a device would refuse. It was found out before anything was sent, so nothing has changed."""
 

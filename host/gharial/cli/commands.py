@@ -8,13 +8,24 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from gharial import __version__
-from gharial.cli import bench, compile, devices, export, flash, inspect, ngram, serve, terminal, trace, transcribe
+from gharial.cli import (
+    bench,
+    compile,
+    devices,
+    export,
+    flash,
+    inspect,
+    listen,
+    ngram,
+    serve,
+    terminal,
+    trace,
+    transcribe,
+)
 from gharial.errors import BadInput
 
-_COMMANDS = (transcribe, export, compile, inspect, ngram, trace, bench, serve, devices, flash)
+_COMMANDS = (transcribe, export, compile, inspect, ngram, trace, bench, serve, listen, devices, flash)
 
-# Named in the documentation of the whole, and not here yet.
-_PLANNED = ("listen",)
 
 _EPILOG = """\
 examples:
@@ -51,8 +62,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         SystemExit: wrong usage, or help was asked for.
     """
     words = hyphenated(argv)
-    if words and words[0] in _PLANNED:
-        raise _not_yet(words[0], ", ".join(command.NAME for command in _COMMANDS))
     if len(words) > 1 and words[0] == bench.NAME and words[1] in bench.PLANNED:
         raise _not_yet(f"bench {words[1]}", "bench wer")
     return _parser().parse_args(trace.split_diff(words))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from gharial.cli import terminal
 
 _ERASE = "\x1b[J"
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+DIM, CYAN, _PLAIN = "\x1b[2m", "\x1b[36m", "\x1b[0m"
 _ROWS = 6  # of a text that is not certain, at most
 _CUT = "..."
 _NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
@@ -49,9 +49,10 @@ class LiveLine:
     """One line on a terminal.
 
     Args:
-        dim: whether text that is not certain is dimmed.
+        dim: whether text that is not certain is dimmed, or what `style` says.
         size: columns and rows of the terminal, asked for at every change.
         write: takes what is to be written.
+        style: how text that is not certain looks: `DIM` or `CYAN`.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class LiveLine:
         dim: bool | None = None,
         size: Callable[[], Size] = screen,
         write: Callable[[str], object] = lambda text: terminal.emit(text, end=""),
+        style: str = DIM,
     ) -> None:
         self._dim = colours() if dim is None else dim
+        self._style = style
         self._size = size
         self._write = write
         self._parts: list[str] = []
@@ -104,7 +107,7 @@ class LiveLine:
             # Its end matters: the begin has been there for a while.
             text = _CUT + text.removeprefix(_CUT)[1:] if text != _CUT else ""
         up = advance(self._column, text, columns)[0]
-        shown = f"{_DIM}{text}{_PLAIN}" if self._dim else text
+        shown = f"{self._style}{text}{_PLAIN}" if self._dim else text
         right = f"\x1b[{self._column}C" if self._column else ""
         return shown + (f"\x1b[{up}A" if up else "") + "\r" + right
 

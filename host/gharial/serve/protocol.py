@@ -179,14 +179,18 @@ class Replies:
         self._partial: tuple[Token, ...] = ()
         self._told = ""
 
-    def of(self, step: StreamStep) -> Iterator[str]:
-        """The messages of a step, one at least: what became final, then what may still change."""
+    def of(self, step: StreamStep, last: bool = False) -> Iterator[str]:
+        """The messages of a step, one at least: what became final, then what may still change.
+
+        With a decoder that has the latter every step but the stream's last has it, empty or not: a client that counts
+        them knows which frame a reply belongs to.
+        """
         if step.finals:
             yield self._message(step.finals, False)
-            if not step.partial:
+            if last or not self._provisional:
                 return
         if not step.partial:
-            yield self._empty(step.step)
+            yield self._empty(step.step, self._provisional and not last)
             return
         if step.partial is not self._partial:
             self._partial, self._told = step.partial, self._message(step.partial, True)
@@ -197,9 +201,9 @@ class Replies:
         confidence = 1.0 if self._compat else round(sum([token.confidence for token in tokens]) / len(tokens), 6)
         return _message(tokens[0].start, tokens[-1].end, provisional, text, confidence)
 
-    def _empty(self, step: int) -> str:
+    def _empty(self, step: int, provisional: bool) -> str:
         start, end = step * self._step_s, (step + 1) * self._step_s
-        return _message(round(start, _MICROSECOND), round(end, _MICROSECOND), self._provisional, "", 1.0)
+        return _message(round(start, _MICROSECOND), round(end, _MICROSECOND), provisional, "", 1.0)
 
 
 def _message(start: float, end: float, provisional: bool, text: str, confidence: float) -> str:

@@ -16,7 +16,7 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from gharial.errors import BadInput, GharialError, Refused
-from gharial.serve import protocol
+from gharial.serve import page, protocol
 from gharial.serve.connection import Client
 from gharial.serve.hub import INVALID, Hub
 from gharial.serve.settings import Settings
@@ -55,7 +55,7 @@ class Server:
 
     Attributes:
         hub: models and streams.
-        routes: what answers an HTTP request, by path; others may be added at any time.
+        routes: what answers an HTTP request, by path: the page, and others that may be added at any time.
         gates: what may refuse a request for a stream, in order.
         clients: connections with a stream.
         options: more arguments for `websockets.asyncio.server.serve` (`ssl`, `ping_timeout`, ...).
@@ -71,7 +71,7 @@ class Server:
         self.settings = settings or Settings()
         self.watcher = watcher or Watcher()
         self.hub = Hub(self.settings, self.watcher)
-        self.routes: dict[str, Handler] = {}
+        self.routes: dict[str, Handler] = dict(page.routes())
         self.gates: list[Gate] = []
         self.clients: set[Client] = set()
         self.options: dict[str, Any] = {}

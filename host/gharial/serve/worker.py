@@ -203,11 +203,12 @@ class Worker:
         stream = job.stream
         assert stream is not None
         try:
-            messages = [message for step in stream.steps() for message in job.replies.of(step)]
+            steps = stream.steps()
         except GharialError as error:
             self._close(job)
             return Outcome(job.handle, [], taken, True, error)
         done = stream.done
+        messages = [message for step in steps for message in job.replies.of(step, done and step is steps[-1])]
         if done:
             self._close(job)
         return Outcome(job.handle, messages, taken, done)
