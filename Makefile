@@ -57,6 +57,7 @@ bench: setup-test
 	@$(VENV_PYTHON) -m scripts.bench_fidelity
 	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py tests/test_decoding_search.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_links
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_soak
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \

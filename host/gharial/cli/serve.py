@@ -28,6 +28,7 @@ examples:
   gharial serve --config serve.toml --check
   gharial serve --tls-certificate server.pem --tls-key server.key --api-keys keys
   gharial serve --new-key desk >> keys
+  gharial serve --show unit > gharial.service
 
 Clients speak CAIMAN-ASR's WebSocket API, ws://HOST:PORT/asr/v0.1/stream: 16 kHz mono s16le in, text out every 60 ms.
 Every option can stand in the file as well (max_connections = 100), or in the environment
@@ -45,6 +46,7 @@ _NAMES = (
     Setting("", name="version", default="1"),
     Setting("", name="languages", kind=tuple, default=("en",)),
 )
+_SHOWN = {"unit": "gharial.service", "container": "Containerfile", "config": "serve.toml"}
 _WITHOUT = ("alternatives",)
 
 
@@ -59,6 +61,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--config", metavar="F", help="file of settings, TOML; or GHARIAL_SERVE_CONFIG=F")
     parser.add_argument("--check", action="store_true", help="look at all settings and files, and end")
+    parser.add_argument("--show", choices=_SHOWN, help="print a unit for systemd, a file for containers, or settings")
     parser.add_argument("--new-key", metavar="NAME", help="make an API key, print its line for the file, and end")
     add_flags(parser, _MODEL)
     add_flags(parser, settings_of(Settings))
@@ -69,6 +72,8 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve."""
+    if args.show is not None:
+        return _show(args.show)
     if args.new_key is not None:
         return _new_key(args.new_key)
     if args.ngram_alias is not None:
@@ -115,6 +120,13 @@ def _serve(settings: Settings, check: bool) -> int:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _show(what: str) -> int:
+    from importlib.resources import files
+
+    terminal.emit(files("gharial").joinpath("data", "serve", _SHOWN[what]).read_text(encoding="utf-8"), end="")
+    return 0
 
 
 def _new_key(name: str) -> int:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from websockets.asyncio.connection import broadcast
+from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from gharial.errors import GharialError, Refused
@@ -15,14 +16,32 @@ from gharial.serve import protocol
 from gharial.serve.hub import BUSY, INVALID, Hub, Sink, StreamHandle
 from gharial.serve.limits import Pace
 
-if TYPE_CHECKING:
-    from websockets.asyncio.server import ServerConnection
-
 BYTES_A_SECOND = 32000
 
 _LOOK_S = 0.05
 _FAILED = 500
 _LOST = 1006  # what a connection that was not closed counts as
+
+
+class Socket(ServerConnection):
+    """A connection, and the place that it may have.
+
+    Attributes:
+        leave: gives the place back; None where it has none.
+    """
+
+    leave: Callable[[], object] | None = None
+
+    def release(self) -> None:
+        """Give the place back; may be called again."""
+        leave, self.leave = self.leave, None
+        if leave is not None:
+            leave()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone, however it went."""
+        self.release()
+        super().connection_lost(exc)
 
 
 class Client(Sink):
@@ -38,7 +57,7 @@ class Client(Sink):
         heard: when its last message came.
     """
 
-    def __init__(self, socket: ServerConnection, hub: Hub) -> None:
+    def __init__(self, socket: Socket, hub: Hub) -> None:
         self._socket, self._hub = socket, hub
         self._closing: asyncio.Task[None] | None = None
         self._farewell = protocol.CLOSE_DONE, ""
@@ -116,6 +135,7 @@ class Client(Sink):
 
     def over(self, error: GharialError | None) -> None:
         """See `Sink`."""
+        self._socket.release()  # before the client hears of it: it may come again at once
         if error is None:
             self._close(*self._farewell)
         else:

@@ -9,14 +9,13 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from websockets.asyncio.server import ServerConnection
-
 from gharial.errors import Refused
-from gharial.serve.connection import BYTES_A_SECOND, peer_of
+from gharial.serve.connection import BYTES_A_SECOND, Socket, peer_of
 from gharial.serve.keys import PARAMETER, Keys
 from gharial.serve.limits import Admission
 from gharial.serve.logs import Bridge, Log
@@ -36,20 +35,6 @@ _UNAVAILABLE = 503
 _AHEAD_S = 1.0  # audio that is further ahead of the clock is not live, and its latency says nothing
 _LOOK_S = 60.0  # between two looks at the certificate
 _JSON = "application/json"
-
-
-class Socket(ServerConnection):
-    """A connection that knows whether it was counted."""
-
-    entered: str | None = None
-    left: Callable[[str], object] | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Count it out, however it went."""
-        entered, self.entered = self.entered, None
-        if entered is not None and self.left is not None:
-            self.left(entered)
-        super().connection_lost(exc)
 
 
 class Operation(Watcher):
@@ -95,7 +80,7 @@ class Operation(Watcher):
         logger = logging.getLogger("gharial.serve.websockets")
         logger.propagate = False
         logger.handlers = [Bridge(self.event, "websocket", {"opening handshake failed": "debug"})]
-        server.options |= {"create_connection": self._connection, "logger": logger}
+        server.options["logger"] = logger
         if self.tls is not None:
             server.options["ssl"] = self.tls.context
 
@@ -158,24 +143,18 @@ class Operation(Watcher):
 
     # --- What it asks ------------------------------------------------------------------------------------------------
 
-    def _connection(self, *args: Any, **options: Any) -> ServerConnection:
-        socket = Socket(*args, **options)
-        socket.left = self._door.leave
-        return socket
-
-    def _gate(self, socket: ServerConnection, request: Request) -> Response | Refused | None:
+    def _gate(self, socket: Socket, request: Request) -> Response | Refused | None:
         name = None
         if self.keys is not None and (name := self._whose(request)) is None:
             self.refused(_UNAUTHORISED, "no key, or none that is known", peer_of(socket))
             return _unauthorised()
         if self.draining:
             return Refused(FULL, "the server stops")
-        assert isinstance(socket, Socket)
         address = peer_of(socket).rpartition(":")[0]
         reason = self._door.enter(address)
         if reason is not None:
             return Refused(FULL, f"too many connections: {reason}")
-        socket.entered = address
+        socket.leave = partial(self._door.leave, address)
         if name is not None:
             self.event("debug", "key", name=name, peer=peer_of(socket))
         return None

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 
+from gharial.serve.logs import Bridge
 from gharial.serve.notify import notify, watchdog_s
 from gharial.serve.operation import Operation
 from gharial.serve.server import Server
@@ -34,6 +37,11 @@ async def run(server: Server, operation: Operation, listening: Callable[[], obje
     """
     loop = asyncio.get_running_loop()
     signals: asyncio.Queue[int] = asyncio.Queue()
+    _allow_sockets()
+    # asyncio's own messages would go to standard error; that a client went while it was written to is told already.
+    quiet = {"socket.send() raised exception.": "debug"}
+    logging.getLogger("asyncio").handlers = [Bridge(operation.event, "asyncio", quiet)]
+    logging.getLogger("asyncio").propagate = False
     await server.start()
     for number in STOPPING:
         loop.add_signal_handler(number, signals.put_nowait, number)
@@ -61,6 +69,13 @@ async def run(server: Server, operation: Operation, listening: Callable[[], obje
             await ticking
         await server.stop()
         operation.close()
+
+
+def _allow_sockets() -> None:
+    """As many open files as the system lets us: each client is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _tick(operation: Operation) -> None:

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 
 from gharial.errors import BadInput, GharialError, Refused
 from gharial.serve import page, protocol
-from gharial.serve.connection import Client
+from gharial.serve.connection import Client, Socket
 from gharial.serve.hub import INVALID, Hub
 from gharial.serve.settings import Settings
 from gharial.serve.watcher import Watcher
@@ -27,7 +27,7 @@ __all__ = ["Gate", "Handler", "Request", "Response", "Server", "respond"]
 Handler = Callable[[Request], Response | Awaitable[Response]]
 """Answers an HTTP request."""
 
-Gate = Callable[[ServerConnection, Request], Response | Refused | None]
+Gate = Callable[[Socket, Request], Response | Refused | None]
 """Looks at a request for a stream, before it is accepted: a response, or a close, in place of it; None to let it in."""
 
 
@@ -99,6 +99,7 @@ class Server:
                 settings.host,
                 settings.port,
                 **{
+                    "create_connection": Socket,
                     "process_request": self._request,
                     "select_subprotocol": _subprotocol,
                     "compression": None,  # costs more than it saves: audio and short texts
@@ -137,6 +138,7 @@ class Server:
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return respond(HTTPStatus.BAD_REQUEST, "this is a WebSocket: connect with a WebSocket client\n")
         ask: protocol.Ask | Refused
+        assert isinstance(socket, Socket)
         for gate in self.gates:
             verdict = gate(socket, request)
             if isinstance(verdict, Response):
@@ -153,6 +155,7 @@ class Server:
         return None
 
     async def _serve(self, socket: ServerConnection) -> None:
+        assert isinstance(socket, Socket)
         client = Client(socket, self.hub)
         self.clients.add(client)
         try:
