@@ -75,11 +75,6 @@ def test_wrong_usage_is_two_lines(cli: Run, words: list[str]) -> None:
     assert "--help" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("words", [["bench", "server"]])
-def test_what_is_not_there_yet_says_so(cli: Run, words: list[str]) -> None:
-    cli(*words).refused("is not part of this version yet")
-
-
 def test_underscores_and_hyphens_are_the_same() -> None:
     given = ["a_b", "--beam_width=x_y", "--no_thing", "-o_k", "c_d", "--", "--e_f"]
     assert hyphenated(given) == ["a_b", "--beam-width=x_y", "--no-thing", "-o_k", "c_d", "--", "--e_f"]

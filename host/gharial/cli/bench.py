@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gharial.cli import terminal
+from gharial.cli import bench_server, terminal
 from gharial.cli.decoding import add_decoding, decoding
 from gharial.cli.rates import difference, interval
 from gharial.errors import BadInput
@@ -24,6 +24,7 @@ examples:
   gharial bench rtl --config ecp5-85f
   gharial bench capacity --config u55c --model base --streams 2000
   gharial bench decode --vocab 8704 --beam 4
+  gharial bench server --streams 100 --set recordings/
 """
 
 _DECODE_EPILOG = """\
@@ -74,14 +75,11 @@ what each unit does over the clocks of the run, and for each layer the clocks in
 (needs Matplotlib: pip install gharial[plots]).
 """
 
-PLANNED = ("server",)
-"""Benches that the documentation of the whole names, and this version does not have."""
-
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        NAME, help="measure: wer, rtl, capacity, decode", description="Measurements.", epilog=_EPILOG
+        NAME, help="measure: wer, rtl, capacity, decode, server", description="Measurements.", epilog=_EPILOG
     )
     benches = parser.add_subparsers(metavar="BENCH", required=True, parser_class=type(parser))
     wer = benches.add_parser(
@@ -150,6 +148,7 @@ def add(commands: Any) -> None:
     decode.add_argument("--seed", metavar="S", type=int, default=1, help="of results, pieces and n-gram (1)")
     decode.add_argument("--json", action="store_true", help="print a JSON object")
     decode.set_defaults(run=run_decode)
+    bench_server.add(benches)
 
 
 def run_wer(args: argparse.Namespace) -> int:

@@ -58,17 +58,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options of a command line; `run` among them is the function that carries it out.
 
     Raises:
-        BadInput: a command that this version does not have yet.
         SystemExit: wrong usage, or help was asked for.
     """
     words = hyphenated(argv)
-    if len(words) > 1 and words[0] == bench.NAME and words[1] in bench.PLANNED:
-        raise _not_yet(f"bench {words[1]}", "bench wer")
     return _parser().parse_args(trace.split_diff(words))
-
-
-def _not_yet(command: str, expected: str) -> BadInput:
-    return BadInput(f"'{command}' is not part of this version yet", expected=expected)
 
 
 def hyphenated(argv: Sequence[str]) -> list[str]:
