@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from gharial.errors import BadInput
 
 _WINDOW = SAMPLE_RATE // 100
 _QUIET, _LOUD = 0.1, 0.95  # parts of the windows that give floor and level of speech
-_THRESHOLD = 0.3  # of the way between them, in dB
+_THRESHOLD = 0.5  # of the way between them, in dB
 _GAP_WINDOWS = 8  # shorter than that is inside a word
 _ISLAND_WINDOWS = 6
 _CTM_FIELDS = (5, 6)
@@ -98,9 +97,7 @@ class Endings:
 
 
 def islands(samples: np.ndarray, count: int) -> list[float]:
-    """Ends in seconds of so many islands of sound; none where there are fewer.
-
-    Where there are more, those with the shortest silence between them are one.
+    """Ends in seconds of so many islands of sound; none where there are fewer or more: which is which is not known.
 
     Args:
         samples: (n,) int16 at 16 kHz.
@@ -121,10 +118,6 @@ def islands(samples: np.ndarray, count: int) -> list[float]:
         else:
             found.append([start, end])
     found = [island for island in found if island[1] - island[0] >= _ISLAND_WINDOWS]
-    while len(found) > count:
-        gaps = [later[0] - island[1] for island, later in pairwise(found)]
-        at = int(np.argmin(gaps))
-        found[at : at + 2] = [[found[at][0], found[at + 1][1]]]
     return [end * _WINDOW / SAMPLE_RATE for _, end in found] if len(found) == count else []
 
 

@@ -23,7 +23,9 @@ export async function microphone(onframe) {
   }
   let input;
   try {
-    input = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
+    // What is meant for calls takes away parts of words; only the level is evened out.
+    const audio = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: true };
+    input = await navigator.mediaDevices.getUserMedia({ audio });
   } catch (error) {
     throw new AudioError(microphoneTrouble(error));
   }

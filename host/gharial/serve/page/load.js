@@ -84,7 +84,7 @@ export class Load {
 
 function showDevice(row, device) {
   const [name, meter, says] = row.children;
-  const model = device.model ? ` (${device.model})` : "";
+  const model = !device.model || device.device.includes(device.model) ? "" : ` (${device.model})`;
   name.textContent = `${device.device}${model}`;
   meter.value = device.load;
   meter.setAttribute("aria-label", `Load of ${device.device}`);
