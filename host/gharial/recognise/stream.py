@@ -147,6 +147,16 @@ class Stream:
         return self._segments.held
 
     @property
+    def ended(self) -> bool:
+        """Whether it was told that no more audio comes."""
+        return self._ended
+
+    @property
+    def movable(self) -> bool:
+        """Whether it can go on elsewhere (`leave`, `join`): it remembers what it has to hear again."""
+        return self._segments.movable
+
+    @property
     def done(self) -> bool:
         """Whether the stream has ended and every token is known (or it has failed)."""
         self.advance()
@@ -268,10 +278,7 @@ class Stream:
         return given
 
     def leave(self) -> None:
-        """Give the stream's places on the device back, to go on with `join`; call nothing else meanwhile.
-
-        It is for streams that were opened with `replay_s`, above all those whose device has failed.
-        """
+        """Give the stream's places on the device back, to go on with `join`; call nothing else meanwhile."""
         self._segments.leave()
 
     def join(self, recogniser: Recogniser) -> None:

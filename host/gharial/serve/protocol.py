@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,11 @@ CLOSE_FAILED = 1011
 CLOSE_BUSY = 1013
 CLOSE_TEXT = 1003
 
+SAMPLE_RATE = 16000
+BYTES_A_SECOND = 2 * SAMPLE_RATE
+
 _ENCODING = "audio/x-raw"
-_AUDIO = {"format": "S16LE", "channels": "1", "rate": "16000"}
+_AUDIO = {"format": "S16LE", "channels": "1", "rate": str(SAMPLE_RATE)}
 _WANTED = ";".join([_ENCODING, *[f"{name}={value}" for name, value in _AUDIO.items()]])
 _MOST_FIELDS = 32
 _REASON = 123  # bytes that a close frame has for its reason
@@ -185,29 +188,48 @@ class Replies:
         With a decoder that has the latter every step but the stream's last has it, empty or not: a client that counts
         them knows which frame a reply belongs to.
         """
+        readings = step.readings if len(step.readings) > 1 else ()
         if step.finals:
-            yield self._message(step.finals, False)
+            # Of the last step the readings are those of what became final.
+            yield self._message(step.finals, False, readings if last and readings[:1] == (step.finals,) else ())
             if last or not self._provisional:
                 return
-        if not step.partial:
-            yield self._empty(step.step, self._provisional and not last)
-            return
-        if step.partial is not self._partial:
-            self._partial, self._told = step.partial, self._message(step.partial, True)
-        yield self._told
+        start, end = self._bounds(step.step)
+        if readings and not last and (step.partial or any(readings)):
+            yield self._message(step.partial, True, readings, start, end)
+        elif not step.partial:
+            yield _message(start, end, self._provisional and not last, [("", 1.0)])
+        else:
+            if step.partial is not self._partial:
+                self._partial, self._told = step.partial, self._message(step.partial, True)
+            yield self._told
 
-    def _message(self, tokens: Sequence[Token], provisional: bool) -> str:
-        text = "".join([token.text for token in tokens])
-        confidence = 1.0 if self._compat else round(sum([token.confidence for token in tokens]) / len(tokens), 6)
-        return _message(tokens[0].start, tokens[-1].end, provisional, text, confidence)
+    def _message(
+        self,
+        tokens: Sequence[Token],
+        provisional: bool,
+        readings: Sequence[Sequence[Token]] = (),
+        start: float = 0.0,
+        end: float = 0.0,
+    ) -> str:
+        """Tokens as a message, or readings the first of which they are; with the bounds given where there are none."""
+        told: dict[str, float] = {}
+        for reading in readings or (tokens,):
+            told.setdefault("".join([token.text for token in reading]), self._confidence(reading))
+        if tokens:
+            start, end = tokens[0].start, tokens[-1].end
+        return _message(start, end, provisional, told.items())
 
-    def _empty(self, step: int, provisional: bool) -> str:
-        start, end = step * self._step_s, (step + 1) * self._step_s
-        return _message(round(start, _MICROSECOND), round(end, _MICROSECOND), provisional, "", 1.0)
+    def _confidence(self, tokens: Sequence[Token]) -> float:
+        if self._compat or not tokens:
+            return 1.0
+        return round(sum([token.confidence for token in tokens]) / len(tokens), 6)
+
+    def _bounds(self, step: int) -> tuple[float, float]:
+        return round(step * self._step_s, _MICROSECOND), round((step + 1) * self._step_s, _MICROSECOND)
 
 
-def _message(start: float, end: float, provisional: bool, text: str, confidence: float) -> str:
-    return (
-        f'{{"start": {start!r}, "end": {end!r}, "is_provisional": {"true" if provisional else "false"}, '
-        f'"alternatives": [{{"transcript": {quoted(text)}, "confidence": {confidence!r}}}]}}'
-    )
+def _message(start: float, end: float, provisional: bool, alternatives: Iterable[tuple[str, float]]) -> str:
+    told = ", ".join([f'{{"transcript": {quoted(text)}, "confidence": {mean!r}}}' for text, mean in alternatives])
+    changes = "true" if provisional else "false"
+    return f'{{"start": {start!r}, "end": {end!r}, "is_provisional": {changes}, "alternatives": [{told}]}}'

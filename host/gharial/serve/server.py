@@ -19,7 +19,8 @@ from gharial.errors import BadInput, GharialError, Refused
 from gharial.serve import page, protocol
 from gharial.serve.connection import Client, Socket
 from gharial.serve.hub import INVALID, Hub
-from gharial.serve.settings import Settings
+from gharial.serve.settings import ModelSettings, Settings
+from gharial.serve.swap import Changes
 from gharial.serve.watcher import Watcher
 
 __all__ = ["Gate", "Handler", "Request", "Response", "Server", "respond"]
@@ -111,11 +112,20 @@ class Server:
                 },
             )
         except OSError as error:
-            self.hub.stop()
+            await self.hub.stop()
             raise _cannot_listen(settings, error) from error
         except BaseException:
-            self.hub.stop()
+            await self.hub.stop()
             raise
+
+    async def reload(self, models: Sequence[ModelSettings]) -> Changes:
+        """Serve these models from now on; streams that run end on what they began with.
+
+        Raises:
+            BadInput: one cannot be used; nothing has changed then.
+            GharialError: a device failed; nothing has changed then.
+        """
+        return await self.hub.swaps.update(models, self._note)
 
     async def stop(self) -> None:
         """Close all connections and devices."""
@@ -123,7 +133,7 @@ class Server:
             self._server.close(reason="the server stops")
             await self._server.wait_closed()
             self._server = None
-        self.hub.stop()
+        await self.hub.stop()
 
     async def _request(self, socket: ServerConnection, request: Request) -> Response | None:
         path, _, query = request.path.partition("?")

@@ -21,6 +21,9 @@ class Watcher:
     def replied(self, stream: StreamHandle, messages: list[str], latencies_s: list[float]) -> None:
         """Replies were handed to the socket; seconds since the last byte of each frame among them had come."""
 
+    def moved(self, stream: StreamHandle, before: str, after: str) -> None:
+        """Another worker goes on with a stream."""
+
     def closed(self, stream: StreamHandle, code: int, reason: str) -> None:
         """A stream is over; code and reason of the WebSocket's close."""
 
