@@ -68,7 +68,7 @@ def said(socket: websocket.WebSocket) -> tuple[list[dict[str, Any]], int, str]:
     while True:
         kind, data = socket.recv_data()
         if kind == websocket.ABNF.OPCODE_CLOSE:
-            socket.close()
+            socket.shutdown()  # its close() leaves the connection open once the server has closed
             return messages, int.from_bytes(data[:2], "big"), data[2:].decode()
         assert kind == websocket.ABNF.OPCODE_TEXT
         messages.append(json.loads(data))

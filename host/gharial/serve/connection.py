@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from socket import SO_SNDBUF, SOL_SOCKET
 from time import monotonic
 
 from websockets.asyncio.connection import broadcast
@@ -18,6 +19,7 @@ from gharial.serve.limits import Pace
 
 BYTES_A_SECOND = 32000
 
+_KERNEL = 1 << 16  # bytes of replies
 _LOOK_S = 0.05
 _FAILED = 500
 _LOST = 1006  # what a connection that was not closed counts as
@@ -31,6 +33,12 @@ class Socket(ServerConnection):
     """
 
     leave: Callable[[], object] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep what the kernel holds of replies that nobody reads small; it would let it grow to megabytes."""
+        if (socket := transport.get_extra_info("socket")) is not None:
+            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _KERNEL)
+        super().connection_made(transport)
 
     def release(self) -> None:
         """Give the place back; may be called again."""
@@ -61,6 +69,7 @@ class Client(Sink):
         self._socket, self._hub = socket, hub
         self._closing: asyncio.Task[None] | None = None
         self._farewell = protocol.CLOSE_DONE, ""
+        self._lost = ""
         self._ended = False
         self.handle: StreamHandle | None = None
         self.began = self.heard = monotonic()
@@ -86,7 +95,7 @@ class Client(Sink):
             if self._closing is not None:
                 await self._closing
             code = self._socket.close_code or _LOST
-            self._hub.watcher.closed(self.handle, code, self._socket.close_reason or "")
+            self._hub.watcher.closed(self.handle, code, self._socket.close_reason or self._lost)
 
     async def _listen(self, handle: StreamHandle) -> None:
         limits = self._hub.settings
@@ -125,7 +134,7 @@ class Client(Sink):
             if self._unread < left:
                 left, since = self._unread, monotonic()
             elif monotonic() - since > timeout:
-                self._close(protocol.CLOSE_INVALID, protocol.close_reason(INVALID, "replies are not read"))
+                self._given_up()
                 return
 
     def replies(self, messages: list[str]) -> None:
@@ -160,7 +169,20 @@ class Client(Sink):
 
     def _close(self, code: int, reason: str) -> None:
         if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._socket.close(code, reason))
+            self._closing = asyncio.get_running_loop().create_task(self._say_goodbye(code, reason))
+
+    async def _say_goodbye(self, code: int, reason: str) -> None:
+        """Close the connection once the client has read everything; as it is, if it reads nothing any more."""
+        closing = asyncio.get_running_loop().create_task(self._socket.close(code, reason))
+        left = self._unread
+        while not (await asyncio.wait({closing}, timeout=self._hub.settings.unread_timeout_s))[0]:
+            if self._unread >= left:
+                self._given_up()
+            left = self._unread
+
+    def _given_up(self) -> None:
+        self._lost = "replies are not read"
+        self.abort()
 
 
 def peer_of(socket: ServerConnection) -> str:

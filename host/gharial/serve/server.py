@@ -25,6 +25,8 @@ from gharial.serve.watcher import Watcher
 
 __all__ = ["Gate", "Handler", "Request", "Response", "Server", "respond"]
 
+_CLOSE_S = 5.0  # for a client to end the connection once both have said that it is over
+
 Handler = Callable[[Request], Response | Awaitable[Response]]
 """Answers an HTTP request."""
 
@@ -107,6 +109,7 @@ class Server:
                     "max_size": settings.max_message,
                     # A client that sends first and reads later answers no ping meanwhile.
                     "ping_timeout": None,
+                    "close_timeout": _CLOSE_S,
                     "server_header": "gharial",
                     **self.options,
                 },
