@@ -114,8 +114,14 @@ def check_not_read(output: str | os.PathLike[str], *inputs: str | os.PathLike[st
             raise BadInput(what, os.fspath(output), os.fspath(name), "another file", _ANOTHER)
 
 
-def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview]) -> None:
+def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memoryview], cached: bool = True) -> None:
     """Write a file so that it is there as a whole or, after any failure, as it was before.
+
+    Args:
+        path: the file.
+        pieces: its contents.
+        cached: whether the system may keep it in memory. Where it is to be mapped it is better read anew: Linux then
+            takes large pages, which it does not for what was written piece by piece.
 
     Raises:
         BadInput: as for `output_path`.
@@ -133,6 +139,8 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memo
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
+                if not cached:
+                    _let_go(file.fileno())
             temporary.replace(target)
             _sync_folder(target.parent)
         except BaseException:
@@ -142,6 +150,13 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memo
     except OSError as error:
         reason = error.strerror or error
         raise GharialError(f"{target}: cannot be written: {reason}\nnothing was left behind") from error
+
+
+def _let_go(handle: int) -> None:
+    """Have the system forget what it keeps of a file; where it cannot be told to, it does not."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _sync_folder(folder: Path) -> None:

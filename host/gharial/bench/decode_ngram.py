@@ -159,5 +159,5 @@ def _seeded_file(language: Language, seed: int, note: Callable[[str], object]) -
     if not path.is_file():
         note(f"making an n-gram of {ENTRIES} entries in {path} (half a minute, once)")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _binary(language, seed))
+        write_atomically(path, _binary(language, seed), cached=False)
     return path

@@ -129,17 +129,17 @@ class _Entries(dict[int, Bytes]):
         return self[count]
 
 
-class _Outcomes(dict[tuple[int, int], Ended]):
-    """A lane's outcomes, by how many streams and tokens there are; so too."""
+class _Outcomes(dict[int, Ended]):
+    """A lane's outcomes, by how many streams and tokens there are (streams << 32 | tokens); so too."""
 
     def __init__(self, streams: int, tokens: int) -> None:
         super().__init__()
         self.streams, self.tokens = np.zeros(streams, ENDED), np.zeros(tokens, FINAL)
 
-    def __missing__(self, counts: tuple[int, int]) -> Ended:
+    def __missing__(self, counts: int) -> Ended:
         if len(self) == _MOST_VIEWS:
             self.clear()
-        self[counts] = Ended(self.streams[: counts[0]], self.tokens[: counts[1]])
+        self[counts] = Ended(self.streams[: counts >> 32], self.tokens[: counts & 0xFFFFFFFF])
         return self[counts]
 
 
@@ -242,10 +242,9 @@ class BeamSearch:
             Entries of a DECODE command, (n, 16) bytes; a view that the lane's next call writes over.
         """
         try:
-            count = self._core.begin(lane, streams, encoders, banks)
+            return self._core.begin(lane, streams, encoders, banks)
         except TypeError:  # they are not all arrays of int32
-            count = self._core.begin(lane, *(np.asarray(one, np.int32) for one in (streams, encoders, banks)))
-        return self._entries[lane][count]
+            return self._core.begin(lane, *(np.asarray(one, np.int32) for one in (streams, encoders, banks)))
 
     def feed(self, lane: int, results: Any, stride: int | None = None) -> Bytes:
         """Take the results of a lane's entries, in their order, as the device wrote them.
@@ -266,23 +265,24 @@ class BeamSearch:
             except BaseException:
                 core.cancel(lane)
                 raise
-        return self._entries[lane][core.ask(lane)]
+        return core.ask(lane)
 
     def turn(self, lane: int, results: Any, stride: int | None = None) -> tuple[Bytes, Ended]:
         """`feed`, and `ended` after it, in one call."""
         if self._ngram is not None:
             return self.feed(lane, results, stride), self.ended(lane)
-        entries, counts = self._core.turn(lane, results, self.stride if stride is None else stride)
-        return self._entries[lane][entries], self._ended[lane].get(counts) or self.ended(lane)
+        both = self._core.turn(lane, results, self.stride if stride is None else stride)
+        return both if both[1] is not None else (both[0], self.ended(lane))
 
     def ended(self, lane: int) -> Ended:
         """What `outcomes` tells, without an object for each stream and token."""
-        counts = self._core.ended(lane)
-        if counts[1] > len(self._ended[lane].tokens):
-            self._ended[lane] = _Outcomes(len(self._ended[lane].streams), 2 * counts[1])
+        found = self._core.ended(lane)
+        while found is None:  # more tokens than ever before
+            had = self._ended[lane]
+            self._ended[lane] = _Outcomes(len(had.streams), 2 * len(had.tokens))
             self._lend(lane)
-            self._core.ended(lane)
-        return self._ended[lane][counts]
+            found = self._core.ended(lane)
+        return found
 
     def outcomes(self, lane: int) -> list[Outcome]:
         """Streams whose step ended, or that failed, in the lane's last `begin` or `feed`."""
@@ -327,8 +327,9 @@ class BeamSearch:
 
     def _lend(self, lane: int) -> None:
         """The arrays that the core writes to."""
-        ended = self._ended[lane]
-        self._core.use(lane, self._entries[lane].whole, ended.streams.view(np.uint8), ended.tokens.view(np.uint8))
+        entries, ended = self._entries[lane], self._ended[lane]
+        written = entries.whole, ended.streams.view(np.uint8), ended.tokens.view(np.uint8)
+        self._core.use(lane, *written, entries, ended)
 
     def _grow(self) -> None:
         """A state object for each of the core's n-gram states; the first is the sentence's begin."""

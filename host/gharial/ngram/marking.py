@@ -37,7 +37,7 @@ def append_mark(path: str | os.PathLike[str], sentencepiece: bytes, *, force: bo
     if not force:
         _check_unmarked(file, sentencepiece)
     mode = Path(path).stat().st_mode
-    write_atomically(path, _pieces(file, trailer.encode(sentencepiece)))
+    write_atomically(path, _pieces(file, trailer.encode(sentencepiece)), cached=False)
     Path(path).chmod(mode & 0o7777)
     return True
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from contextlib import suppress
 
 from gharial.decoding._search import Ngram
 from gharial.errors import BadInput
@@ -38,7 +39,11 @@ def native_ngram(file: NgramFile) -> Ngram | None:
                 "open it again",
             )
         # The mapping lives as long as what reads it.
-        return described(file.header, mmap.mmap(source.fileno(), file.header.end, access=mmap.ACCESS_READ))
+        data = mmap.mmap(source.fileno(), file.header.end, access=mmap.ACCESS_READ)
+        # An n-gram is looked up all over the file: with pages of 4 KiB most of that is looking up pages.
+        with suppress(AttributeError, OSError):  # not every system has large ones for files
+            data.madvise(mmap.MADV_HUGEPAGE)
+        return described(file.header, data)
 
 
 def described(header: BinaryHeader, data: mmap.mmap | bytes) -> Ngram:

@@ -19,9 +19,10 @@ typedef struct {
     Py_buffer view;
 } Ngram;
 
-/* Where a lane writes to: entries, streams whose step has ended, their final tokens. */
+/* Where a lane writes to: entries, streams whose step has ended, their final tokens; and what Python is given for so many of them. */
 typedef struct {
     Py_buffer entries, ended, tokens; /* obj: NULL until they are there */
+    PyObject *of_entries, *of_ended;  /* mappings, by the number of entries, and of streams << 32 | tokens */
 } LaneViews;
 
 typedef struct {

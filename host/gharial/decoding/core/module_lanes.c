@@ -53,16 +53,19 @@ void gh_lane_release(LaneViews *views)
         PyBuffer_Release(&views->entries);
         PyBuffer_Release(&views->ended);
         PyBuffer_Release(&views->tokens);
+        Py_DECREF(views->of_entries);
+        Py_DECREF(views->of_ended);
     }
 }
 
-/* use(lane, entries, ended, tokens): bytes; as many entries and streams as there can be, any number of tokens. */
+/* use(lane, entries, ended, tokens, of_entries, of_ended): bytes, as many entries and streams as there can be, any number of tokens; the
+ * mappings that LaneViews names. */
 PyObject *gh_lane_use(Search *self, PyObject *args)
 {
-    PyObject *lane, *given[3];
+    PyObject *lane, *given[3], *of_entries, *of_ended;
     Py_buffer views[3];
     int held = 0;
-    if (!PyArg_ParseTuple(args, "OOOO", &lane, &given[0], &given[1], &given[2]))
+    if (!PyArg_ParseTuple(args, "OOOOOO", &lane, &given[0], &given[1], &given[2], &of_entries, &of_ended))
         return NULL;
     const Py_ssize_t number = lane_number(self, lane);
     if (number < 0)
@@ -78,7 +81,7 @@ PyObject *gh_lane_use(Search *self, PyObject *args)
         return NULL;
     }
     gh_lane_release(&self->views[number]);
-    self->views[number] = (LaneViews){views[0], views[1], views[2]};
+    self->views[number] = (LaneViews){views[0], views[1], views[2], Py_NewRef(of_entries), Py_NewRef(of_ended)};
     Py_RETURN_NONE;
 }
 
@@ -103,9 +106,17 @@ static int can_begin(gh_search *search, const int32_t *streams, const int32_t *e
     return sound;
 }
 
+static PyObject *item(PyObject *of, long long number)
+{
+    PyObject *key = PyLong_FromLongLong(number), *found = key ? PyObject_GetItem(of, key) : NULL;
+    Py_XDECREF(key);
+    return found;
+}
+
+/* What Python is given for the entries that the lane asks for now. */
 static PyObject *asked(const Search *self, Py_ssize_t lane)
 {
-    return PyLong_FromLong(gh_ask(self->search, (int32_t)lane, self->views[lane].entries.buf));
+    return item(self->views[lane].of_entries, gh_ask(self->search, (int32_t)lane, self->views[lane].entries.buf));
 }
 
 /* begin(lane, streams, encoders, banks) */
@@ -163,21 +174,23 @@ PyObject *gh_lane_feed(Search *self, PyObject *const *args, Py_ssize_t count)
     return number < 0 ? NULL : PyLong_FromLong(self->queries);
 }
 
-/* Outcomes to the lane's arrays; of tokens as many as there is room for. */
-static void write_ended(const Search *self, Py_ssize_t number)
+/* Outcomes to the lane's arrays, and what Python is given for them; None where there is no room for all tokens. */
+static PyObject *ended(const Search *self, Py_ssize_t number)
 {
     const gh_lane *lane = &self->search->lanes[number];
     const LaneViews *views = &self->views[number];
-    gh_outcome *ended = views->ended.buf;
+    gh_outcome *outcomes = views->ended.buf;
     final_token *tokens = views->tokens.buf;
-    const Py_ssize_t room = views->tokens.len / (Py_ssize_t)sizeof *tokens;
+    if (lane->final_count > views->tokens.len / (Py_ssize_t)sizeof *tokens)
+        Py_RETURN_NONE;
     for (int32_t i = 0; i < lane->outcome_count; i++)
-        ended[i] = lane->outcomes[i];
-    for (int32_t i = 0; i < lane->final_count && i < room; i++)
+        outcomes[i] = lane->outcomes[i];
+    for (int32_t i = 0; i < lane->final_count; i++)
         tokens[i] = (final_token){lane->finals[i].id, lane->finals[i].step, exp(lane->finals[i].log_p)};
+    return item(views->of_ended, (long long)lane->outcome_count << 32 | lane->final_count);
 }
 
-/* turn(lane, results, stride): feed, ask and ended at once; (entries, (streams, tokens)). */
+/* turn(lane, results, stride): feed, ask and ended at once; (what ask gives, what ended gives). */
 PyObject *gh_lane_turn(Search *self, PyObject *const *args, Py_ssize_t count)
 {
     if (!self->search || (self->search->options.ngram && !self->search->ngram)) {
@@ -187,9 +200,11 @@ PyObject *gh_lane_turn(Search *self, PyObject *const *args, Py_ssize_t count)
     const Py_ssize_t number = fed(self, args, count);
     if (number < 0)
         return NULL;
-    const int32_t entries = gh_ask(self->search, (int32_t)number, self->views[number].entries.buf);
-    write_ended(self, number);
-    return Py_BuildValue("i(ii)", entries, self->search->lanes[number].outcome_count, self->search->lanes[number].final_count);
+    PyObject *entries = asked(self, number), *outcomes = entries ? ended(self, number) : NULL;
+    PyObject *both = outcomes ? PyTuple_Pack(2, entries, outcomes) : NULL;
+    Py_XDECREF(entries);
+    Py_XDECREF(outcomes);
+    return both;
 }
 
 PyObject *gh_lane_ask(Search *self, PyObject *lane)
@@ -235,13 +250,14 @@ PyObject *gh_lane_outcomes(Search *self, PyObject *given)
     return list;
 }
 
-/* (streams, tokens) that the lane's arrays now have. */
+/* What Python is given for the streams whose step ended in the last begin, turn or ask; None where there is no room for all tokens. */
 PyObject *gh_lane_ended(Search *self, PyObject *given)
 {
     const Py_ssize_t number = lane_number(self, given);
     if (number < 0)
         return NULL;
     if (self->views[number].entries.obj)
-        write_ended(self, number);
-    return Py_BuildValue("(ii)", self->search->lanes[number].outcome_count, self->search->lanes[number].final_count);
+        return ended(self, number);
+    PyErr_SetString(PyExc_RuntimeError, "the lane has nowhere to write to");
+    return NULL;
 }
