@@ -62,7 +62,8 @@ def expected(audio: Mapping[str, bytes], decoder: str) -> dict[str, list[str]]:
                 stream.feed(data)
                 stream.end()
                 recogniser.run()
-                found[name] = [message for step in stream.steps() for message in replies.of(step)]
+                steps = stream.steps()
+                found[name] = [message for step in steps for message in replies.of(step, step is steps[-1])]
     return found
 
 
