@@ -3,8 +3,8 @@
 """Thousands of clients that do not behave, beside some that do: `python -m scripts.bench_soak`.
 
 A server of two devices, which fail now and then under load, is met by short connections, half-open and abrupt ones,
-slow readers, garbage, odd byte counts and clients faster than real time. After a tenth of it, and at the end, all go,
-and what the server takes is compared: memory (2 % more at most), file descriptors, threads, streams. The streams that
+slow readers, garbage, odd byte counts and clients faster than real time. After each tenth of it all go, and what
+the server takes is compared: memory (2 % more at most at the end), file descriptors, threads, streams. The streams that
 behave must get every message as from a recogniser without a server. Writes docs/measured/soak.json. Exit code 1 where
 something grew or was wrong.
 """
@@ -33,7 +33,7 @@ from scripts.soak.server import Server, Taken, as_json
 
 RECORDINGS = Path(__file__).resolve().parents[1] / "host" / "gharial" / "data" / "recordings"
 GROWTH = 0.02
-_WARM = 0.1  # part of the connections that come before the first look
+PARTS = 10
 _AT_ONCE = 40
 
 SETTINGS = ["--idle-s", "30", "--unread-timeout-s", "2", "--max-unread", "20000", "--log-level", "error"]
@@ -69,24 +69,25 @@ def expected(audio: Mapping[str, bytes], decoder: str) -> dict[str, list[str]]:
 
 async def soak(
     server: Server, clients: Clients, connections: int, seconds: float, behaved: int, faults: int
-) -> tuple[Taken, Taken]:
-    """Run it; what the server takes after a part of it, and at the end."""
-    warm = max(1, int(connections * _WARM))
-    first = await _round(server, clients, warm, seconds * _WARM, behaved, faults and 3, None)
-    rest = connections - warm
-    last = await _round(server, clients, rest, seconds * (1 - _WARM), behaved, faults, first.descriptors)
-    return first, last
+) -> list[Taken]:
+    """Run it; what the server takes after each part of it, when all clients have gone.
+
+    What is taken at once is most in the first part, which begins with the greediest kinds all together: memory that was
+    once needed is not all given back.
+    """
+    found: list[Taken] = []
+    for part in range(PARTS):
+        for kind in ("slow_reader", "fast", "slow_reader", "fast") if not part else ():
+            many = min(_AT_ONCE, connections // PARTS)
+            await asyncio.gather(*(clients.one(kind) for _ in range(many)))
+        mine = connections * (part + 1) // PARTS - connections * part // PARTS
+        failing = faults * (part + 1) // PARTS - faults * part // PARTS
+        await _round(server, clients, mine, seconds / PARTS, behaved, failing)
+        found.append(await server.settled(found[0].descriptors if found else None))
+    return found
 
 
-async def _round(
-    server: Server,
-    clients: Clients,
-    connections: int,
-    seconds: float,
-    behaved: int,
-    faults: int,
-    descriptors: int | None,
-) -> Taken:
+async def _round(server: Server, clients: Clients, connections: int, seconds: float, behaved: int, faults: int) -> None:
     """So many connections spread over so many seconds, with faults among them."""
     order, loop = clients.random, asyncio.get_running_loop()
     ends = loop.time() + seconds
@@ -115,12 +116,12 @@ async def _round(
         while len(running) > 2 * _AT_ONCE:
             await asyncio.sleep(0.01)
     await asyncio.gather(*running, *steady)
-    return await server.settled(descriptors)
 
 
-def judged(first: Taken, last: Taken, clients: Clients, growth: float) -> list[str]:
+def judged(taken: list[Taken], clients: Clients, growth: float) -> list[str]:
     """What is not as it should be."""
     found = list(clients.wrong[:5])
+    first, last = taken[0], taken[-1]
     grown = last.private_bytes / first.private_bytes - 1
     if grown > growth:
         found.append(f"memory grew by {grown:.1%}")
@@ -128,8 +129,8 @@ def judged(first: Taken, last: Taken, clients: Clients, growth: float) -> list[s
         found.append(f"{last.descriptors - first.descriptors} file descriptors are left open")
     if last.threads > first.threads:
         found.append(f"{last.threads - first.threads} more threads")
-    if first.streams or last.streams:
-        found.append(f"{max(first.streams, last.streams)} streams are left")
+    if left := max(one.streams for one in taken):
+        found.append(f"{left} streams are left")
     return found
 
 
@@ -154,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             clients = Clients(server.port, audio, right, random.Random(args.seed))
             began = time.monotonic()
-            first, last = asyncio.run(soak(server, clients, args.connections, args.seconds, args.behaved, args.faults))
+            taken = asyncio.run(soak(server, clients, args.connections, args.seconds, args.behaved, args.faults))
             took, cpu = time.monotonic() - began, server.cpu_s()
             code = server.stop()
         finally:
@@ -162,32 +163,30 @@ def main(argv: list[str] | None = None) -> int:
                 server.process.kill()
                 server.process.wait()
         said = log.read_text()
-    wrong = judged(first, last, clients, args.growth)
+    wrong = judged(taken, clients, args.growth)
     if code != 0:
         wrong.append(f"the server ended with {code}")
     print(f"{sum(clients.counts.values())} connections in {took:.0f} s ({dict(sorted(clients.counts.items()))})")
-    print(f"server: {first.private_bytes / 2**20:.1f} MiB, then {last.private_bytes / 2**20:.1f} MiB private")
-    print(
-        f"        {first.descriptors}, then {last.descriptors} descriptors; {last.threads} threads; {cpu:.0f} s of CPU"
-    )
+    memory = ", ".join(f"{one.private_bytes / 2**20:.1f}" for one in taken)
+    print(f"server: {memory} MiB private; {cpu:.0f} s of CPU")
+    print(f"        descriptors {[one.descriptors for one in taken]}, threads {[one.threads for one in taken]}")
     for sentence in wrong:
         print(f"WRONG: {sentence}")
     if wrong and said:
         print(said[-4000:])
     if not wrong and args.connections >= 5000 and args.seconds >= 600:
-        _keep(args, clients, first, last, took, cpu)
+        _keep(args, clients, taken, took, cpu)
     return 1 if wrong else 0
 
 
-def _keep(args: argparse.Namespace, clients: Clients, first: Taken, last: Taken, took: float, cpu: float) -> None:
+def _keep(args: argparse.Namespace, clients: Clients, taken: list[Taken], took: float, cpu: float) -> None:
     found: dict[str, Any] = {
         "commit": commit(),
         "seed": args.seed,
         "seconds": round(took),
         "connections": dict(sorted(clients.counts.items())),
         "faults": args.faults,
-        "first": as_json(first),
-        "last": as_json(last),
+        "taken": [as_json(one) for one in taken],
         "server_cpu_s": round(cpu, 1),
     }
     (MEASURED / "soak.json").write_text(json.dumps(found, indent=1) + "\n")
