@@ -68,7 +68,7 @@ def expected(audio: Mapping[str, bytes], decoder: str) -> dict[str, list[str]]:
 
 
 async def soak(
-    server: Server, clients: Clients, connections: int, seconds: float, behaved: int, faults: int
+    server: Server, clients: Clients, connections: int, seconds: float, behaved: int, faults: int, parts: int
 ) -> list[Taken]:
     """Run it; what the server takes after each part of it, when all clients have gone.
 
@@ -76,13 +76,13 @@ async def soak(
     once needed is not all given back.
     """
     found: list[Taken] = []
-    for part in range(PARTS):
+    for part in range(parts):
         for kind in ("slow_reader", "fast", "slow_reader", "fast") if not part else ():
-            many = min(_AT_ONCE, connections // PARTS)
+            many = min(_AT_ONCE, connections // parts)
             await asyncio.gather(*(clients.one(kind) for _ in range(many)))
-        mine = connections * (part + 1) // PARTS - connections * part // PARTS
-        failing = faults * (part + 1) // PARTS - faults * part // PARTS
-        await _round(server, clients, mine, seconds / PARTS, behaved, failing)
+        mine = connections * (part + 1) // parts - connections * part // parts
+        failing = faults * (part + 1) // parts - faults * part // parts
+        await _round(server, clients, mine, seconds / parts, behaved, failing)
         found.append(await server.settled(found[0].descriptors if found else None))
     return found
 
@@ -141,6 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=600.0, help="at least (600)")
     parser.add_argument("--behaved", type=int, default=4, help="streams in real time beside them (4)")
     parser.add_argument("--faults", type=int, default=20, help="of devices (20)")
+    parser.add_argument("--parts", type=int, default=PARTS, help="after each of which all go (10)")
     parser.add_argument("--decoder", choices=("greedy", "beam"), default="beam")
     parser.add_argument("--growth", type=float, default=GROWTH, help="of memory that is allowed (0.02)")
     parser.add_argument("--recording", action="append", help="one of them alone")
@@ -155,7 +156,9 @@ def main(argv: list[str] | None = None) -> int:
         try:
             clients = Clients(server.port, audio, right, random.Random(args.seed))
             began = time.monotonic()
-            taken = asyncio.run(soak(server, clients, args.connections, args.seconds, args.behaved, args.faults))
+            taken = asyncio.run(
+                soak(server, clients, args.connections, args.seconds, args.behaved, args.faults, args.parts)
+            )
             took, cpu = time.monotonic() - began, server.cpu_s()
             code = server.stop()
         finally:
