@@ -70,6 +70,35 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
                 pass
 
 
+def test_models_are_read_again(tmp_path: Path) -> None:
+    """Streams go on with what they began with, new ones get what is new, and what is wrong changes nothing."""
+    file = tmp_path / "serve.toml"
+    file.write_text('[[models]]\nname = "first"\n')
+    with served(tmp_path, "--config", str(file)) as server:
+        client = server.connect("&model=first")
+        client.send_binary(AUDIO[: 20 * FRAME])
+        json.loads(client.recv())
+        file.write_text('[[models]]\nnmae = "second"\n')
+        server.signal(signal.SIGHUP)
+        while "models stay as they were" not in server.stderr:
+            assert server.process.poll() is None
+        file.write_text('[[models]]\nname = "second"\n')
+        server.signal(signal.SIGHUP)
+        while "models changed" not in server.stderr:
+            assert server.process.poll() is None
+        assert said(server.connect("&model=first"))[1] == 1008
+        fresh = server.connect("&model=second")
+        for one, audio in ((fresh, AUDIO), (client, AUDIO[20 * FRAME :])):
+            one.send_binary(audio)
+            one.send_binary(b"")
+            messages, code, _ = said(one)
+            assert transcript(messages).strip() == "on no" and code == 1000
+        assert server.stopped() == 0
+        events = {event["event"]: event for event in server.events}
+        assert "models[0].nmae: no such setting" in events["models stay as they were"]["reason"]
+        assert events["models changed"]["opened"] == ["second/1"] and events["models changed"]["retired"] == ["first/1"]
+
+
 def test_a_port_in_use(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("localhost", 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak in short: clients of every bad kind leave nothing behind, and nobody else notices (scripts/bench_soak.py)."""
+"""The soak in short: clients of every bad kind leave nothing behind, and nobody else notices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 
 import pytest
-
 from scripts import bench_soak
 from scripts.soak.clients import Clients
 from scripts.soak.server import Taken

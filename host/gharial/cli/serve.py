@@ -33,7 +33,8 @@ examples:
 Clients speak CAIMAN-ASR's WebSocket API, ws://HOST:PORT/asr/v0.1/stream: 16 kHz mono s16le in, text out every 60 ms.
 Every option can stand in the file as well (max_connections = 100), or in the environment
 (GHARIAL_SERVE_MAX_CONNECTIONS=100); a flag goes before the environment, that before the file. Several models stand in
-the file, each in a table [[models]]. SIGTERM or Ctrl-C lets the streams finish, a second one stops at once.
+the file, each in a table [[models]]; SIGHUP has models read again. SIGTERM or Ctrl-C lets the streams finish, a second
+one stops at once.
 docs/serving.md says what clients may ask for, docs/operating.md how to run it.
 """
 
@@ -80,30 +81,32 @@ def run(args: argparse.Namespace) -> int:
         if args.ngram is not None:
             raise BadInput("given twice", "--ngram-binary-path", "--ngram", "one of them", "leave one of them out")
         args.ngram = args.ngram_alias
+    found, aliases = _configured(args)
+    with found.named(aliases):
+        own = [rule.name for rule in settings_of(Settings) if rule.name in found.values]
+        settings = Settings(models=_models(found, aliases), **{name: found.values[name] for name in own})
+        return _serve(settings, args)
+
+
+def _configured(args: argparse.Namespace) -> tuple[Configured, Mapping[str, str]]:
+    """What file, environment and flags say, and the flags by which errors know settings."""
     rules = _decoding_rules()
     tables = Setting("", name="models", kind=dict, table=(*_NAMES, *_MODEL, *rules))
-    own = settings_of(Settings)
-    found = configured((*_MODEL, *own, *rules, tables), vars(args), os.environ, args.config)
-    aliases = {rule.flag: rule.name for rule in (*_MODEL, *rules)}
-    with found.named(aliases):
-        settings = Settings(
-            models=_models(found, aliases),
-            **{rule.name: found.values[rule.name] for rule in own if rule.name in found.values},
-        )
-        return _serve(settings, args.check)
+    found = configured((*_MODEL, *settings_of(Settings), *rules, tables), vars(args), os.environ, args.config)
+    return found, {rule.flag: rule.name for rule in (*_MODEL, *rules)}
 
 
-def _serve(settings: Settings, check: bool) -> int:
+def _serve(settings: Settings, args: argparse.Namespace) -> int:
     from gharial.serve import Server
     from gharial.serve.operation import Operation
     from gharial.serve.running import run
 
-    for model in settings.models if check else ():
+    for model in settings.models if args.check else ():
         if model.model is not None:
             open_regular(model.model, "a checkpoint (.hw.pt) or program (.gprog)").close()
     operation = Operation(settings, lambda sentence: terminal.say(f"gharial: {sentence}"))
     try:
-        if check:
+        if args.check:
             terminal.say("gharial: nothing wrong was found")
             return 0
         server = Server(settings, watcher=operation, note=terminal.note)
@@ -113,7 +116,12 @@ def _serve(settings: Settings, check: bool) -> int:
         def listening() -> None:
             terminal.emit(f"listening on {scheme}://{_bracketed(settings.host)}:{server.port}")
 
-        return asyncio.run(run(server, operation, listening))
+        def models() -> tuple[ModelSettings, ...]:
+            found, aliases = _configured(args)
+            with found.named(aliases):
+                return _models(found, aliases)
+
+        return asyncio.run(run(server, operation, listening, models))
     finally:
         operation.close()
 

@@ -21,6 +21,7 @@ from gharial.serve.limits import Admission
 from gharial.serve.logs import Bridge, Log
 from gharial.serve.meters import Meters
 from gharial.serve.metrics import CONTENT_TYPE, DeviceState, Metrics, ServerState, health, load, ready
+from gharial.serve.protocol import CLOSE_FAILED
 from gharial.serve.server import Request, Response, Server, respond
 from gharial.serve.settings import Settings
 from gharial.serve.tls import Tls
@@ -115,9 +116,16 @@ class Operation(Watcher):
                 if text and not message["is_provisional"]:
                     self.event("info", "final", stream=stream.number, start=message["start"], text=text)
 
+    def moved(self, stream: StreamHandle, before: str, after: str) -> None:
+        """See `Watcher`."""
+        self.meters.count("moved")
+        self.event("warning", "stream moved", stream=stream.number, before=before, after=after)
+
     def closed(self, stream: StreamHandle, code: int, reason: str) -> None:
         """See `Watcher`."""
         self.meters.count("closed", str(code))
+        if code == CLOSE_FAILED:
+            self.meters.count("lost")
         self.meters.audio(stream.received / BYTES_A_SECOND)
         self.event(
             "info",
@@ -175,11 +183,17 @@ class Operation(Watcher):
 
     def state(self) -> ServerState:
         """The server as it is now."""
-        devices = []
+        found: dict[str, DeviceState] = {}
         if self._server is not None:
-            for model in self._server.hub.models:
-                devices += [_device(slot, model.settings.name, model.settings.version) for slot in model.workers]
-        devices = [replace(device, queue=self.meters.queued(device.device)) for device in devices]
+            swaps = self._server.hub.swaps
+            for model in (*swaps.retired, *swaps.models):
+                for slot in model.slots:
+                    device = _device(slot, model.settings.name, model.settings.version)
+                    # Of a model that was replaced by one of the same name and version both are told as one.
+                    streams = device.streams + (found[device.device].streams if device.device in found else 0)
+                    queue = self.meters.queued(device.device)
+                    found[device.device] = replace(device, streams=streams, queue=queue)
+        devices = list(found.values())
         places = sum(device.capacity for device in devices if device.up)
         return ServerState(
             connections=sum(device.streams for device in devices),
@@ -242,7 +256,8 @@ class Operation(Watcher):
 
 
 def _device(slot: WorkerSlot, model: str, version: str) -> DeviceState:
-    return DeviceState(slot.worker.name, model, version, True, len(slot.streams), slot.places)
+    up = slot.worker.up and not slot.closing
+    return DeviceState(slot.worker.name, model, version, up, len(slot.streams), slot.places)
 
 
 def _json(status: int, told: object) -> Response:
