@@ -38,7 +38,7 @@ import sys
 import gharial
 from gharial.cli import main
 main(["--help"]); main(["transcribe", "--help"])
-heavy = {"numpy", "torch", "sentencepiece", "soundfile", "yaml", "jiwer"} & set(sys.modules)
+heavy = {"numpy", "torch", "sentencepiece", "soundfile", "yaml", "jiwer", "websockets", "asyncio"} & set(sys.modules)
 sys.exit(f"imported {heavy}" if heavy else 0)
 """
     done = subprocess.run(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +96,8 @@ def _configured(args: argparse.Namespace) -> tuple[Configured, Mapping[str, str]
 
 
 def _serve(settings: Settings, args: argparse.Namespace) -> int:
+    import asyncio
+
     from gharial.serve import Server
     from gharial.serve.operation import Operation
     from gharial.serve.running import run

@@ -7,12 +7,18 @@
 
 It speaks CAIMAN-ASR's WebSocket API (`gharial.serve.protocol`). Connections are asyncio's; each model on each device
 has a thread that does the recognising (`gharial.serve.worker`).
+
+Everything is imported when it is first used: the command line looks at the settings alone.
 """
 
-from gharial.serve.hub import Hub, StreamHandle
-from gharial.serve.server import Request, Response, Server, respond
-from gharial.serve.settings import ModelSettings, Settings
-from gharial.serve.watcher import Watcher
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gharial.serve.hub import Hub, StreamHandle
+    from gharial.serve.server import Request, Response, Server, respond
+    from gharial.serve.settings import ModelSettings, Settings
+    from gharial.serve.watcher import Watcher
 
 __all__ = [
     "Hub",
@@ -25,3 +31,19 @@ __all__ = [
     "Watcher",
     "respond",
 ]
+
+_HOMES = {
+    "gharial.serve.hub": ("Hub", "StreamHandle"),
+    "gharial.serve.server": ("Request", "Response", "Server", "respond"),
+    "gharial.serve.settings": ("ModelSettings", "Settings"),
+    "gharial.serve.watcher": ("Watcher",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gharial.serve' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
