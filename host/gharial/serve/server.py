@@ -25,6 +25,7 @@ from gharial.serve.watcher import Watcher
 
 __all__ = ["Gate", "Handler", "Request", "Response", "Server", "respond"]
 
+_QUEUE = 4  # messages of a client that were received and not looked at
 _CLOSE_S = 5.0  # for a client to end the connection once both have said that it is over
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
@@ -107,6 +108,7 @@ class Server:
                     "select_subprotocol": _subprotocol,
                     "compression": None,  # costs more than it saves: audio and short texts
                     "max_size": settings.max_message,
+                    "max_queue": _QUEUE,
                     # A client that sends first and reads later answers no ping meanwhile.
                     "ping_timeout": None,
                     "close_timeout": _CLOSE_S,
