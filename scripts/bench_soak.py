@@ -160,6 +160,8 @@ def main(argv: list[str] | None = None) -> int:
                 soak(server, clients, args.connections, args.seconds, args.behaved, args.faults, args.parts)
             )
             took, cpu = time.monotonic() - began, server.cpu_s()
+            faults = server.counted("gharial_device_faults_total")
+            moved = server.counted("gharial_streams_moved_total")
             code = server.stop()
         finally:
             if server.process.poll() is None:
@@ -167,9 +169,12 @@ def main(argv: list[str] | None = None) -> int:
                 server.process.wait()
         said = log.read_text()
     wrong = judged(taken, clients, args.growth)
+    if args.faults and not faults:
+        wrong.append("no device has failed, though it was made to")
     if code != 0:
         wrong.append(f"the server ended with {code}")
     print(f"{sum(clients.counts.values())} connections in {took:.0f} s ({dict(sorted(clients.counts.items()))})")
+    print(f"devices failed {faults} times, {moved} streams went on elsewhere")
     memory = ", ".join(f"{one.private_bytes / 2**20:.1f}" for one in taken)
     print(f"server: {memory} MiB private; {cpu:.0f} s of CPU")
     print(f"        descriptors {[one.descriptors for one in taken]}, threads {[one.threads for one in taken]}")
@@ -178,19 +183,18 @@ def main(argv: list[str] | None = None) -> int:
     if wrong and said:
         print(said[-4000:])
     if not wrong and args.connections >= 5000 and args.seconds >= 600:
-        _keep(args, clients, taken, took, cpu)
+        _keep(args, clients, taken, took, {"server_cpu_s": round(cpu, 1), "faults": faults, "moved": moved})
     return 1 if wrong else 0
 
 
-def _keep(args: argparse.Namespace, clients: Clients, taken: list[Taken], took: float, cpu: float) -> None:
+def _keep(args: argparse.Namespace, clients: Clients, taken: list[Taken], took: float, more: dict[str, Any]) -> None:
     found: dict[str, Any] = {
         "commit": commit(),
         "seed": args.seed,
         "seconds": round(took),
         "connections": dict(sorted(clients.counts.items())),
-        "faults": args.faults,
         "taken": [as_json(one) for one in taken],
-        "server_cpu_s": round(cpu, 1),
+        **more,
     }
     (MEASURED / "soak.json").write_text(json.dumps(found, indent=1) + "\n")
 

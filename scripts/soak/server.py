@@ -67,6 +67,12 @@ class Server:
             found: dict[str, Any] = json.load(answer)
             return found
 
+    def counted(self, name: str) -> int:
+        """A counter of its page `/metrics`, over all labels."""
+        with urllib.request.urlopen(f"http://localhost:{self.port}/metrics", timeout=60) as answer:
+            lines = answer.read().decode().splitlines()
+        return int(sum(float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}[ {{]", line)))
+
     def cpu_s(self) -> float:
         """Processor time so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()

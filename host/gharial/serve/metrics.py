@@ -75,7 +75,7 @@ class ServerState:
         if self.draining:
             return "the server is about to stop"
         if not any(device.up for device in self.devices):
-            return "no device has a model"
+            return "no device takes streams"
         return None
 
 
