@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A netlist as a device of the driver: the same shim as around the RTL in simulation, around netlist.cpp.
+
+Made of the netlist as it goes to placement: constants that nextpnr would route are taken out of it, as in an image.
+What is made is kept in build/netlist/CONFIG, by the netlist's digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from scripts.board import constants
+from scripts.rtl import sources, synth, tools
+from scripts.rtl.tools import BUILD, ToolError
+
+from gharial.devices.verilator import VerilatorDevice
+from gharial.devices.verilator import build as rtl
+from gharial.isa.configs import Config, config
+from sim.ecp5 import table
+from sim.runtime import alone
+
+HERE = Path(__file__).resolve().parent
+FOLDER = BUILD / "netlist"
+_OPTIONS = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-Wall", "-Wextra"]
+
+
+class NetlistDevice(VerilatorDevice):
+    """A netlist with its clock; what the driver asks of it, it does as the RTL in simulation."""
+
+    kind = "netlist"
+
+    def __init__(self, own: Config, path: Path, seed: int = 1) -> None:
+        super().__init__(own, path, seed)
+        self.name = f"netlist:{own.name}"
+
+
+def library(name: str, netlist: Path, change: Callable[[Path], object] | None = None) -> Path:
+    """The library of a configuration's netlist.
+
+    Args:
+        name: configuration.
+        netlist: what `make synth` left of gharial_onchip.
+        change: makes another netlist of it, in place.
+
+    Raises:
+        ToolError: a cell that is not modelled, or it does not compile.
+    """
+    folder = FOLDER / (name if change is None else f"{name}-changed")
+    with alone(folder):
+        own = folder / "netlist.json"
+        shutil.copyfile(netlist, own)
+        constants.take_out(own)
+        if change is not None:
+            change(own)
+        table.write(own, folder / "netlist.table")
+        own.unlink()
+        content = (folder / "netlist.table").read_bytes()
+        key = hashlib.sha256(content).hexdigest()[:16]
+        kept = folder / f"{key}.table"
+        (folder / "netlist.table").replace(kept)
+        return _compiled(config(name), kept, folder / f"{key}.so")
+
+
+def _compiled(own: Config, content: Path, made: Path) -> Path:
+    """The shim around a netlist."""
+    files = [HERE / "netlist.cpp", *sorted(rtl.SHIM.glob("*.cpp"))]
+    command = [tools.cxx(), *_OPTIONS, f'-DGHARIAL_NETLIST="{content}"', f"-DGHARIAL_ROWS={own.rows}"]
+    command += [f"-DGHARIAL_COLS={own.cols}", *(f"-I{folder}" for folder in (HERE, HERE / "include", rtl.SHIM))]
+    command += ["-o", str(made), *map(str, files), "-pthread"]
+    done = subprocess.run(command, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise ToolError(f"the netlist's device does not compile\n{done.stdout[-2000:]}")
+    return made
+
+
+def synthesised(name: str) -> Path:
+    """The netlist of gharial_onchip in a configuration, as `make synth` leaves it; one of the same sources is taken.
+
+    Raises:
+        ToolError: Yosys refused the design.
+    """
+    folder = BUILD / "synth" / f"{synth.WHOLE}-{name}"
+    made, stamp = folder / "netlist.json", folder / "sources"
+    if not present(name):
+        stamp.unlink(missing_ok=True)
+        synth.synthesise(synth.WHOLE, name, folder, {})
+        stamp.write_text(_sources())
+    return made
+
+
+def present(name: str) -> bool:
+    """Whether the netlist of today's sources is there."""
+    folder = BUILD / "synth" / f"{synth.WHOLE}-{name}"
+    stamp, made = folder / "sources", folder / "netlist.json"
+    if not (stamp.is_file() and made.is_file() and stamp.stat().st_mtime >= made.stat().st_mtime):
+        return False  # another build of it came after the one that was marked
+    return stamp.read_text() == _sources()
+
+
+def _sources() -> str:
+    """Digest of all that a netlist depends on."""
+    paths = sorted([*sources.RTL.rglob("*.sv"), sources.RTL / "csr" / "gharial.rdl", sources.RTL / "configs.yaml"])
+    texts = [path.read_bytes() for path in [*paths, Path(synth.__file__)]]
+    versions = [importlib.metadata.version(package).encode() for package in ("pyosys", "peakrdl-regblock")]
+    return hashlib.sha256(b"\0".join([*texts, *versions])).hexdigest()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The netlist of the whole machine against the RTL, and mistakes in it that must show.
+
+Synthesis takes minutes: with GHARIAL_LONG=1 it is done, otherwise a netlist that is there already is taken, if it is of
+today's sources.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recordings import SHORT
+from rtl_device import needed, open_rtl
+from scripts.rtl import tools
+from sim.ecp5 import build, proof
+from small_program import assemble
+from small_run import transcript
+
+from gharial.devices.emulator import open_emulator
+from gharial.errors import GharialError
+from gharial.isa.configs import config
+from gharial.model import compile_model, demo_model
+
+TINY = config("tiny")
+
+
+@pytest.fixture(scope="module")
+def netlist() -> Path:
+    needed()
+    problem = tools.lacking([tools.PYOSYS])
+    if problem:
+        pytest.skip(problem)
+    tools.prepare()
+    if not (build.present("tiny") or os.environ.get("GHARIAL_LONG")):
+        pytest.skip("no netlist of today's sources is there: GHARIAL_LONG=1 makes it")
+    return build.synthesised("tiny")
+
+
+def test_an_utterance(netlist: Path) -> None:
+    """Completions, results and clocks."""
+    program = compile_model(demo_model(), "tiny")
+    features = proof.steps(program, SHORT)
+    expected = proof.decoded(open_rtl(TINY), program, features)
+    device = build.NetlistDevice(TINY, build.library("tiny", netlist))
+    assert proof.decoded(device, program, features) == expected
+    assert sum(len(frame[0]) for frame in expected) > 0
+
+
+def test_everything_that_a_device_can_be_asked(netlist: Path) -> None:
+    """Searches from slot to slot and saved states; whatever memories hold at power-on."""
+    program = assemble()
+    path = build.library("tiny", netlist)
+    expected = transcript(open_emulator, program)
+    for seed in (1, 2):
+        assert transcript(lambda own, seed=seed: build.NetlistDevice(own, path, seed), program) == expected
+
+
+def test_a_mistake_shows(netlist: Path, seed: int) -> None:
+    """Cells with the complement of their function: of ten, some are in the way of what comes out."""
+    random = np.random.default_rng(seed)
+    program = assemble()
+    expected = transcript(open_emulator, program)
+    noticed = []
+    for _ in range(10):
+        path = build.library("tiny", netlist, proof.inverted("CCU2C" if random.random() < 0.5 else "LUT4", random))
+        try:
+            noticed.append(transcript(lambda own, path=path: build.NetlistDevice(own, path), program) != expected)
+        except GharialError:
+            noticed.append(True)
+        if noticed[-1]:
+            return
+    pytest.fail(f"none of {len(noticed)} mistakes was noticed")
