@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import websocket
 from certificates import MISSING, certificate
 from recordings import SHORT, samples
-from served import Process, served
+from served import Process, served, trusting
 from serving import FRAME, said, transcript
 
 from gharial.serve.keys import new_key
@@ -92,6 +93,18 @@ def test_an_idle_stream_ends_with_what_it_said(server: Process) -> None:
     messages, code, reason = said(client)
     assert (code, reason) == (1008, "408 no audio for 1.5 s")
     assert transcript(messages).strip() == "on no"
+
+
+@pytest.mark.parametrize("header", ["Authorization: Bearer x", "Upgrade: websocket", "Host: localhost", "X: y"])
+def test_a_header_that_comes_twice_is_no_error_of_ours(server: Process, header: str) -> None:
+    """The server answers 400 or 401, or lets it pass; it has not failed."""
+    lines = ["GET /asr/v0.1/stream HTTP/1.1", "Host: localhost", header, header, "Connection: Upgrade", "", ""]
+    with socket.create_connection(("localhost", server.port), timeout=60) as raw:
+        link: socket.socket = trusting().wrap_socket(raw, server_hostname="localhost") if server.tls else raw
+        link.sendall("\r\n".join(lines).encode())
+        assert link.recv(100)[9:12] in (b"400", b"401", b"426")
+        link.close()
+    assert not [event for event in server.events if event["level"] == "error"]
 
 
 def test_what_is_faster_than_real_time_is_read_no_faster(tmp_path: Path) -> None:

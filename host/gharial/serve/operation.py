@@ -172,7 +172,8 @@ class Operation(Watcher):
         query: str | None = None
         with suppress(ValueError):
             query = dict(parse_qsl(request.path.partition("?")[2], max_num_fields=100)).get(PARAMETER)
-        return self.keys.name(request.headers.get("Authorization"), query)
+        headers = request.headers.get_all("Authorization")
+        return self.keys.name(headers[0] if len(headers) == 1 else None, query)
 
     def _guarded(self, page: Callable[[], Response]) -> Callable[[Request], Response]:
         return lambda request: _unauthorised() if self.keys is not None and self._whose(request) is None else page()

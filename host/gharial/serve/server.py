@@ -150,7 +150,7 @@ class Server:
                 return respond(HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n")
             response = handler(request)
             return response if isinstance(response, Response) else await response
-        if request.headers.get("Upgrade", "").lower() != "websocket":
+        if [value.lower() for value in request.headers.get_all("Upgrade")] != ["websocket"]:
             return respond(HTTPStatus.BAD_REQUEST, "this is a WebSocket: connect with a WebSocket client\n")
         ask: protocol.Ask | Refused
         assert isinstance(socket, Socket)
