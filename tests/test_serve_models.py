@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from prefix_models import VALID, checkpoint
 from recordings import LONG, SHORT, samples
 from serve_expected import Message, messages_of, steps_of
 from serving import AUDIO, FRAME, Running, said, serving
@@ -19,7 +21,7 @@ from serving import AUDIO, FRAME, Running, said, serving
 from gharial.cli.decoding import Decoding
 from gharial.decoding import DecoderOptions
 from gharial.errors import BadInput, GharialError
-from gharial.model import demo_model
+from gharial.model import compile_model, demo_model
 from gharial.recognise import StateResets, StreamOptions, load
 from gharial.serve import ModelSettings, Server, Settings, Watcher, swap
 from gharial.serve.models import LoadedModel
@@ -270,6 +272,27 @@ def test_places_are_counted_with_state_resets(said_by: dict[str, dict[Path, list
         third.shutdown()  # type: ignore[attr-defined]
         wait_for(lambda: slot.used == 0)
         assert heard(running, "") == said_by["beam"][SHORT]
+
+
+def test_each_stream_has_a_prefix_of_its_own(tmp_path: Path) -> None:
+    """The server's for who names none, another for who does; one that the model does not take is refused."""
+    shutil.copy(SHORT, tmp_path / "talk.flac")
+    path = tmp_path / "model.gprog"
+    compile_model(checkpoint(tmp_path, 1), "tiny", tmp_path).write(path)
+    served = ModelSettings(
+        model=str(path), devices=("emulator:tiny",), decoding=Decoding("greedy", None, None, prefix=VALID[0])
+    )
+    audio = samples(SHORT)
+    with load(path, "emulator:tiny") as recogniser, serving(models=(served,)) as running:
+        expected = {
+            prefix: messages_of(steps_of(recogniser, audio, StreamOptions(prefix=prefix)), True) for prefix in VALID
+        }
+        assert len({str(messages) for messages in expected.values()}) == len(VALID)
+        assert heard(running, "") == expected[VALID[0]]
+        for prefix in VALID:
+            assert heard(running, f"&prefix={quote(prefix)}") == expected[prefix]
+        _, code, reason = said(running.connect(f"{AUDIO}&prefix={quote('<pnc>')}"))
+        assert code == 1008 and reason.startswith("400 prefix")
 
 
 def test_a_server_in_an_event_loop_of_its_own() -> None:

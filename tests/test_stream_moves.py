@@ -141,6 +141,7 @@ def test_a_device_that_fails_changes_nothing(
             with pytest.raises(DeviceError):
                 stream.steps()
             stream.leave()
+            assert stream not in recogniser._held
             recogniser = pair[number % 2]
             stream.join(recogniser)
             recogniser.run()

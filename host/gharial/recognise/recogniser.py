@@ -156,6 +156,10 @@ class Recogniser:
         """`run` is to hand on the audio of a stream that is held."""
         self._held.add(stream)
 
+    def let_go(self, stream: Stream) -> None:
+        """`run` is to have nothing more to do with a stream that goes on elsewhere."""
+        self._held.discard(stream)
+
     def keywords(self, boosts: Mapping[str, float] | str | os.PathLike[str]) -> Keywords:
         """Keywords to be boosted in streams, checked against the model's vocabulary.
 

@@ -279,6 +279,7 @@ class Stream:
 
     def leave(self) -> None:
         """Give the stream's places on the device back, to go on with `join`; call nothing else meanwhile."""
+        self._recogniser.let_go(self)
         self._segments.leave()
 
     def join(self, recogniser: Recogniser) -> None:

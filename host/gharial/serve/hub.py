@@ -89,7 +89,9 @@ class Hub:
         try:
             options = model.options(ask)
         except BadInput as error:
-            raise Refused(INVALID, str(error)) from error
+            # Where the model's file is, is no business of its clients.
+            reason = str(error).removeprefix(f"{model.recogniser.program.where}: ")
+            raise Refused(INVALID, reason) from error
         slot = model.roomiest()
         if slot is None or slot.free < options.places:
             works = any(one.worker.up for one in model.slots)

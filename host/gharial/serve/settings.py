@@ -65,7 +65,7 @@ class Settings:
         False, "confidence 1.0, as CAIMAN-ASR's server sends it; unknown parameters are passed over", group=_NETWORK
     )
     batch_wait_s: float = setting(
-        0.002, "longest wait for more streams to have a step ready", least=0.0, most=1.0, group=_NETWORK, metavar="S"
+        0.005, "longest wait for more streams to have a step ready", least=0.0, most=1.0, group=_NETWORK, metavar="S"
     )
     drain_s: float = setting(
         30.0,

@@ -32,6 +32,7 @@ PATIENCE_S = 10.0
 """How long streams wait for a device that does not work, if there is no other."""
 
 _TIMEOUT_S = 3.0  # a command takes milliseconds: who does not answer for so long has failed
+_SLOW = ("reference", "verilator")
 _FIRST_S, _RETRY_S, _RETRY_MOST_S = 0.05, 0.25, 30.0  # the first time others have gone where they can
 _TOGETHER, _ALONE = 1, 2  # failures of a stream after which it is tried again so
 _HOPELESS = 4
@@ -128,7 +129,8 @@ class Worker:
 
     def _open_device(self) -> None:
         recogniser = self._opener()
-        recogniser.driver.timeout = min(recogniser.driver.timeout, _TIMEOUT_S)
+        if recogniser.device_name.partition(":")[0] not in _SLOW:
+            recogniser.driver.timeout = min(recogniser.driver.timeout, _TIMEOUT_S)
         self._recogniser = recogniser
         self.up = True
 
