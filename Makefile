@@ -59,6 +59,7 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_netlist
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_links
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_soak
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m gharial bench server --streams 100 --set host/gharial/data/recordings --limit-ms 60
 
 sim: setup-sim
 	@$(VENV_PYTHON) -m sim.run $(if $(filter 1,$(WAVES)),--waves) $(if $(CONFIG),--config $(CONFIG)) \

@@ -125,6 +125,16 @@ def test_with_a_server_of_its_own(cli: Run, tmp_path: Path) -> None:
     assert plot.read_text().startswith("<?xml")
 
 
+def test_a_limit_that_is_not_kept(cli: Run) -> None:
+    with serving() as running:
+        outcome = cli(
+            "bench", "server", "--streams", 1, "--set", FOLDER, "--limit", 1, "--seconds", 0.01, "--no-check",
+            "--url", f"localhost:{running.server.port}", "--limit-ms", 1e-3,
+        )  # fmt: skip
+    assert outcome.code == 1 and "--limit-ms 0.001" in outcome.err
+    assert "not compared" in outcome.out and "latency of a word" in outcome.out
+
+
 def results(**changes: Any) -> dict[str, Any]:
     values = dict.fromkeys(("upl_mean_ms", "upl_p50_ms", "upl_p90_ms", "upl_p99_ms"), 250.0)
     return {
@@ -157,6 +167,7 @@ def test_lines_of_csv_are_added(tmp_path: Path) -> None:
         (["--streams", 0], ["--streams"]),
         (["--seconds", 0], ["--seconds"]),
         (["--limit", 0], ["--limit"]),
+        (["--limit-ms", 0], ["--limit-ms"]),
         (["--key", "x"], ["--key", "--url"]),
         (["--url", "wss://localhost"], ["without TLS"]),
         (["--plot", "x.doc"], ["x.doc"]),
@@ -165,7 +176,7 @@ def test_lines_of_csv_are_added(tmp_path: Path) -> None:
         (["--decoder", "greedy", "--beam-width", 2], ["--beam-width"]),
         (["--device", "nothing"], ["nothing"]),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_bad_input(cli: Run, words: list[object], parts: list[str]) -> None:
     base = ["bench", "server", "--streams", 1, "--set", FOLDER, "--limit", 1, "--no-check"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import types
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 from command import Run, process
 from recordings import SHORT, samples
+from screen import Screen
 from serving import Running, serving
 
+from gharial.cli import live
 from gharial.cli.captions import TextLines
 from gharial.client.protocol import Reading, Reply
 from gharial.recognise import StateResets, StreamOptions, load
@@ -108,6 +111,26 @@ def test_a_microphone(cli: Run, url: str, offline: str, monkeypatch: pytest.Monk
     assert outcome.err.startswith("listening")
 
 
+def test_ctrl_c_ends_a_microphone_and_waits_for_the_last_words(
+    cli: Run, url: str, offline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", Microphone(16000))
+    heard = threading.Event()
+    take = TextLines.take
+
+    def told(lines: TextLines, reply: Reply) -> None:
+        take(lines, reply)
+        if reply.end >= len(samples(SHORT)) // 960 * 0.06 and not heard.is_set():
+            heard.set()
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(TextLines, "take", told)
+    before = signal.getsignal(signal.SIGINT)
+    outcome = cli("listen", "--url", url)
+    assert (outcome.code, outcome.out) == (0, offline + "\n") and heard.is_set()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_a_microphone_of_another_rate(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", Microphone(48000))
     outcome = cli("listen", "--url", url, "--json", "--seconds", 1.2)
@@ -173,6 +196,22 @@ def test_text_goes_on_in_a_new_line_after_a_pause(capsys: pytest.CaptureFixture[
         lines.take(Reply(second, second + 0.06, False, (Reading(text, 1.0),)))
     lines.end(7.0, 1)
     assert capsys.readouterr().out == "go on\nno\n"
+
+
+def test_on_a_terminal_what_may_change_is_coloured_and_goes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "rewrites", lambda: True)
+    monkeypatch.setattr(live, "colours", lambda: True)
+    lines = TextLines(2.0)
+    for text, provisional in ((" go", True), (" go on", True), (" go", False), (" no", True), (" no", False)):
+        lines.take(Reply(0.0, 0.06, provisional, (Reading(text, 1.0),)))
+    lines.end(1.0, 1)
+    out = capsys.readouterr().out
+    assert "\x1b[36m" in out
+    screen = Screen(80)
+    screen.write(out)
+    assert screen.text == ["go no"]
 
 
 def test_help_has_examples(cli: Run) -> None:

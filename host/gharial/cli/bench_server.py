@@ -34,8 +34,8 @@ process; the server is started for it, unless --url names one that runs. Latency
 frame sent to its reply received; user-perceived latency from the end of a spoken word to the first reply that shows it
 for good. Ends of words come from a CTM file (manifest.ctm beside the manifest, or --ctm), else from the loudness of the
 recordings. Every transcript is held against the one that the same model gives without a server: with --url tell the
-same options as it was started with, or --no-check. Exit code 1 where one differs or a stream failed. docs/clients.md
-says how it is measured.
+same options as it was started with, or --no-check. Exit code 1 where one differs, a stream failed, or latency is above
+--limit-ms. docs/clients.md says how it is measured.
 """
 
 _DEVICE = "emulator:u50"
@@ -60,6 +60,9 @@ def add(benches: Any) -> None:
     parser.add_argument("--seed", metavar="S", type=int, help="of phases and order; default: another one each time")
     parser.add_argument("--model", metavar="M", help="checkpoint (.hw.pt) or program (.gprog); default: the demo model")
     parser.add_argument("--device", metavar="D", default=_DEVICE, help=f"device of the server ({_DEVICE})")
+    parser.add_argument(
+        "--limit-ms", metavar="MS", type=float, help="99th percentile of a frame's latency to keep within"
+    )
     running = parser.add_argument_group("a server that runs")
     running.add_argument("--url", metavar="URL", help="of the server; default: one is started")
     running.add_argument("--key", metavar="KEY", help="its API key")
@@ -131,7 +134,10 @@ def run(args: argparse.Namespace) -> int:
         terminal.emit_json(found)
     else:
         _tell(found)
-    return 1 if found["mismatches"] or found["failed"] or found["unanswered"] else 0
+    slow = args.limit_ms is not None and not (found["cl99_ms"] or 0.0) <= args.limit_ms
+    if slow:
+        terminal.error(f"99 % of frames within {found['cl99_ms']} ms: found more than --limit-ms {args.limit_ms:g}")
+    return 1 if slow or found["mismatches"] or found["failed"] or found["unanswered"] else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -139,6 +145,8 @@ def _check(args: argparse.Namespace) -> None:
         raise BadInput("number of streams is out of range", "--streams", args.streams, "1 or more")
     if not 0 < args.seconds <= 1e6:
         raise BadInput("this is no span of time", "--seconds", args.seconds, "seconds, above 0")
+    if args.limit_ms is not None and not args.limit_ms > 0:
+        raise BadInput("this is no span of time", "--limit-ms", args.limit_ms, "milliseconds, above 0")
     if args.limit is not None and args.limit < 1:
         raise BadInput("number of recordings is out of range", "--limit", args.limit, "1 or more")
     if args.url is not None:

@@ -23,7 +23,7 @@ class TextLines:
         self._pause_s = pause_s
         self._line = live.LiveLine(style=live.CYAN) if live.rewrites() else None
         self._caption = Caption()
-        self._begun = False  # a line
+        self._begun = self._certain = False  # a line, and text on it that is final
         self._spoken = 0.0  # end of the last text
 
     def take(self, reply: Reply) -> None:
@@ -34,9 +34,10 @@ class TextLines:
             self._spoken = reply.end
         elif self._begun and reply.end - self._spoken >= self._pause_s:
             self.pause()
-        if not self._begun:
+        if not self._certain:
             certain = certain.lstrip()
             partial = partial if certain else partial.lstrip()
+            self._certain = bool(certain)
         if self._line is not None and (certain or partial or self._begun):
             self._line.show(certain, partial)
             self._begun = self._begun or bool(certain or partial)
@@ -47,7 +48,7 @@ class TextLines:
     def pause(self) -> None:
         """End the line, if one is begun; what is not final is taken away."""
         if self._begun:
-            self._begun = False
+            self._begun = self._certain = False
             if self._line is not None:
                 self._line.end()
             else:
