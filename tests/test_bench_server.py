@@ -7,6 +7,7 @@ import csv
 import json
 import socket
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from recordings import FILES, FOLDER, samples
 from serving import serving
 
 from gharial.bench import server_csv
-from gharial.bench.manifest import read_set
+from gharial.bench.manifest import Utterance, read_set
 from gharial.bench.server import Observed, bench_server, first_replies, read_samples
 from gharial.bench.server_load import Load
 from gharial.bench.server_words import Endings, SpokenWord, appearances, islands, perceived, read_ctm
@@ -76,6 +77,11 @@ def test_ctm(tmp_path: Path) -> None:
     path = tmp_path / "manifest.ctm"
     path.write_text(";; comment\na.flac 1 0.5 0.25 on\na.flac 1 1 0.5 no 0.9\n\nb 1 0 1 go\n")
     assert read_ctm(path) == {"a.flac": [SpokenWord("on", 0.75), SpokenWord("no", 1.5)], "b": [SpokenWord("go", 1.0)]}
+    utterance = Utterance("clips/b.flac", tmp_path / "b.flac", "go", None)
+    beside = Endings(tmp_path)
+    assert beside.source == "ctm" and beside.words(utterance, np.zeros(1, np.int16)) == [SpokenWord("go", 1.0)]
+    assert beside.words(replace(utterance, name="c.flac"), np.zeros(1, np.int16)) == []
+    assert Endings(FOLDER).source == "energy" and Endings(FOLDER, path).source == "ctm"
     path.write_text("a 1 0.5 0.25 on\na 1 x 0.25 on\n")
     with pytest.raises(BadInput, match=r"manifest\.ctm:2"):
         read_ctm(path)
