@@ -20,7 +20,7 @@ help:
 	@echo "make synth      synthesise the RTL for ECP5 within its limits (TOP=, CONFIG=, ROUTE=1 [SEED=\"1 2 3\"] for the clock rate);"
 	@echo "                CONFIG=kv260, u50 or u55c: what it takes of an UltraScale+ device, part by part"
 	@echo "make bitstream  build a board's image: BOARD=ulx3s-85f or ecpix5-85f; CHECK=1 builds it anew and compares,"
-	@echo "                STALE=1 tells what has changed since, SEED=N tries another placement"
+	@echo "                STALE=1 tells what has changed since, SEED=N tries another placement; BOARD=u50, u55c or kv260 by Vivado"
 	@echo "make clean      remove what was built, but not .venv"
 
 setup-run setup-test setup-lint setup-sim setup-synth setup-bitstream: setup-%:
@@ -41,6 +41,7 @@ lint: setup-lint
 	@$(VENV_PYTHON) scripts/gen_registers.py --check --markdown docs/registers.md
 	@$(VENV_PYTHON) scripts/check_tree.py
 	@$(VENV_PYTHON) -m scripts.rtl.lint
+	@$(VENV_PYTHON) -m scripts.cards.check
 
 bench: setup-test
 	@$(VENV_PYTHON) scripts/bench.py

@@ -7,6 +7,7 @@ multipliers are those that the board's entry in rtl/boards.yaml names. Logs and 
 
 --check builds anew and compares with what bitstreams/BOARD holds, image and report, and writes nothing there.
 --stale builds nothing: tells which sources have changed since the image there was made.
+A card of rtl/cards.yaml is built by Vivado (docs/cards.md), into build/cards.
 --seed places differently than rtl/boards.yaml says; the result stays in build/bitstream/BOARD.
 Exit codes: 0 done, 1 not right, not the same or stale, 2 usage or a tool is missing.
 """
@@ -26,6 +27,8 @@ from gharial.errors import BadInput, GharialError
 from gharial.files import write_atomically
 from scripts.board import hashes, netlist, report, route
 from scripts.board.boards import Board, board, boards
+from scripts.cards import vivado
+from scripts.cards.facts import cards
 from scripts.rtl import tools
 from scripts.rtl.tools import BUILD, ROOT, ToolError
 
@@ -149,12 +152,16 @@ def check(wanted: Board) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """See the head of this file."""
     parser = argparse.ArgumentParser(prog="python -m scripts.board.build", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("board", help=f"one of {', '.join(boards())}")
+    parser.add_argument("board", help=f"one of {', '.join([*boards(), *cards()])}")
     parser.add_argument("--check", action="store_true", help="build anew and compare with the image in bitstreams/")
     parser.add_argument("--stale", action="store_true", help="tell what has changed since the image in bitstreams/")
     parser.add_argument("--seed", type=int, metavar="N", help="try another placement; leaves bitstreams/ alone")
     args = parser.parse_args(argv)
     try:
+        if args.board in cards():
+            if args.check or args.stale or args.seed is not None:
+                raise BadInput("no image of this card is kept", args.board, remedy=f"make bitstream BOARD={args.board}")
+            return vivado.build(cards()[args.board])
         wanted = board(args.board)
         if args.stale:
             return _told(stale(wanted), f"{wanted.key}: made from today's sources")
