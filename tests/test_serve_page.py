@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from operating import operated
 from recordings import FILES, SHORT, samples
 from serving import Running
 
+from gharial.bench.server import first_replies
+from gharial.client import Reading, Reply
 from gharial.recognise import StateResets, StreamOptions, load
 from gharial.serve import ModelSettings
 from gharial.serve.keys import new_key
@@ -207,6 +210,34 @@ def test_a_recording_by_keyboard_alone(address: str, endless: Path) -> None:
         assert text(page, "median").endswith("ms")
         assert "replies" in page.find_element("id", "strip").get_attribute("aria-label")
         assert complaints(page) == []
+
+
+PAIR = """
+    const [kinds, done] = arguments;
+    import("/page/speech.js").then(({ Pairing }) => {
+        const pairing = new Pairing();
+        kinds.forEach((_, frame) => pairing.frame(1000 * frame));
+        done(kinds.map((provisional, at) => pairing.reply(provisional, at)));
+    }, (error) => done(String(error)));
+"""
+
+
+def test_a_reply_is_that_of_its_frame(address: str, seed: int) -> None:
+    """The page counts frames off as `gharial bench server` does, though it does not know what comes next."""
+    source = random.Random(seed)
+    with chromium() as page:
+        page.get(address)
+        for _ in range(20):
+            beam = source.random() < 0.7
+            steps = [source.random() < 0.3 for _ in range(source.randint(1, 30))]
+            kinds = [kind for final in steps for kind in ([False, True] if final else [True])] if beam else [False] * 9
+            if beam and source.random() < 0.5:
+                kinds.append(False)  # a stream's last step has no provisional one
+            told = page.execute_async_script(PAIR, kinds)
+            latencies = [latency for latency in told if latency is not None]
+            empty = (Reading("", 1.0),)
+            wanted = first_replies([(at, Reply(0.0, 0.06, kind, empty)) for at, kind in enumerate(kinds)])
+            assert [latency + 1000 * frame for frame, latency in enumerate(latencies)] == wanted, kinds
 
 
 RESAMPLE = """

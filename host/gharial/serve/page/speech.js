@@ -18,7 +18,7 @@ export function streamUrl({ model, version, key }) {
 
 // Which frame a reply belongs to. A frame has one reply, or a final one and a provisional one behind it; that a final
 // one was the whole answer shows when the next reply is final too.
-class Pairing {
+export class Pairing {
   #sent = [];
   #told = false; // the first frame's latency is known, and it may have another reply
 
