@@ -30,7 +30,7 @@ class Job:
         ended: whether no more will come.
         away: whether it has no place on a device now, and waits for one.
         failures: how often a device has failed in it since it last had something to say.
-        moves: how often it was given to another worker for that.
+        moves: how often it was given to another worker for that since.
     """
 
     handle: StreamHandle

@@ -34,9 +34,10 @@ PATIENCE_S = 10.0
 _TIMEOUT_S = 3.0  # a command takes milliseconds: who does not answer for so long has failed
 _SLOW = ("reference", "verilator")
 _FIRST_S, _RETRY_S, _RETRY_MOST_S = 0.05, 0.25, 30.0  # the first time others have gone where they can
-_TOGETHER, _ALONE = 1, 2  # failures of a stream after which it is tried again so
-_HOPELESS = 4
+_ALONE, _ELSEWHERE = 2, 4  # failures of a stream after which it is tried with nobody beside it, and elsewhere
+_HOPELESS = 6
 _MOVES = 2
+_ALONE_S = 0.05  # for those that are alone between two runs of all others
 
 
 class Worker:
@@ -233,10 +234,13 @@ class Worker:
         self._busy[job] = None
 
     def _run(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
-        """Feed, run and hear jobs together; then one of those that have to be alone."""
+        """Feed, run and hear jobs together; then one by one some of those that have to be alone."""
         if jobs:
             self._together(jobs, outcomes)
-        if self._alone and self.up:
+        until = time.monotonic() + _ALONE_S
+        for _ in range(len(self._alone)):
+            if not self.up or time.monotonic() > until:
+                break
             job = self._alone.popleft()
             self._begin(job, outcomes, alone=True)
             if not job.away:
@@ -293,7 +297,7 @@ class Worker:
             outcomes.append(self._over(job, _as_ours(error)))
             return
         if messages:
-            job.failures = 0
+            job.failures = job.moves = 0
         if done:
             self._close(job)
         if messages or taken or done:
@@ -315,7 +319,7 @@ class Worker:
         job.away = True
         if self.recogniser.driver.stopped is not None:
             self._broken(error)  # all leave it, and this one is among them
-        elif job.failures <= _ALONE:
+        elif job.failures < _ELSEWHERE:
             self._begin(job, outcomes)
         elif job.moves < _MOVES:
             job.moves += 1
