@@ -104,12 +104,14 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         other.bind(("localhost", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        outcome = process("serve", "--host", "localhost", "--port", port, "--decoder", "greedy", "--log-level", "error")
+        # Before a model is looked for.
+        outcome = process("serve", "--host", "localhost", "--port", port, "--model", "none.hw.pt")
         outcome.refused(f"localhost:{port}: is in use", "take another port")
 
 
 def test_an_address_of_another_machine() -> None:
-    process("serve", "--host", "192.0.2.1", "--port", "0", "--log-level", "error").refused("192.0.2.1")
+    process("serve", "--host", "192.0.2.1", "--port", "0", "--model", "none.hw.pt").refused("192.0.2.1")
+    process("serve", "--host", "no.such.name.invalid", "--model", "none.hw.pt").refused("no.such.name.invalid")
 
 
 def test_a_restart_on_the_same_port(tmp_path: Path) -> None:

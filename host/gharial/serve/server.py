@@ -3,9 +3,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
+from socket import (
+    AF_INET6,
+    AI_PASSIVE,
+    IPPROTO_IPV6,
+    IPV6_V6ONLY,
+    SO_REUSEADDR,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    socket,
+)
 from typing import Any
 
 from websockets.asyncio.server import Server as SocketServer
@@ -95,8 +106,12 @@ class Server:
             BadInput: models, devices or the address cannot be used.
             GharialError: a device failed, or the port is taken.
         """
-        await self.hub.start(self._note)
         settings = self.settings
+        try:
+            await _try_port(settings.host, settings.port)
+        except OSError as error:
+            raise _cannot_listen(settings, error) from error
+        await self.hub.start(self._note)
         try:
             self._server = await listen(
                 self._serve,
@@ -182,6 +197,17 @@ class Server:
 def _subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
     ours = Subprotocol(protocol.SUBPROTOCOL)
     return ours if ours in offered else None
+
+
+async def _try_port(host: str, port: int) -> None:
+    """Find out whether the port can be had, before models are opened, which may take minutes."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)
+    for family, kind, number, _, address in dict.fromkeys(found):
+        with socket(family, kind, number) as trial:
+            if family == AF_INET6:
+                trial.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)  # as asyncio has it
+            trial.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            trial.bind(address)
 
 
 def _cannot_listen(settings: Settings, error: OSError) -> GharialError:
