@@ -69,6 +69,21 @@ def test_pages_tell_what_was_done(server: Process) -> None:
     assert load["capacity"] > 1000 and load["devices"][0]["up"] and load["devices"][0]["streams"] == 0
 
 
+@pytest.mark.parametrize(("audio", "live"), [(AUDIO, 0), (AUDIO[:FRAME], 1)])
+def test_latencies_are_those_of_live_audio(server: Process, audio: bytes, live: int) -> None:
+    def counted() -> tuple[float, float]:
+        text = server.get("/metrics", Authorization=f"Bearer {KEY}")[1]
+        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return float(values["gharial_frames_total"]), float(values["gharial_frame_latency_seconds_count"])
+
+    frames, latencies = counted()
+    client = server.connect(f"&api_key={KEY}")
+    client.send_binary(audio)
+    client.send_binary(b"")
+    said(client)
+    assert counted() == (frames + 1, latencies + live)
+
+
 def test_streams_beyond_the_limit(server: Process) -> None:
     clients = [server.connect(f"&api_key={KEY}") for _ in range(3)]
     _, code, reason = said(server.connect(f"&api_key={KEY}"))

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 IDLE, TOO_LONG, STOPPING, FULL = 1008, 1008, 1001, 503
 _UNAUTHORISED = 401
 _UNAVAILABLE = 503
-_AHEAD_S = 1.0  # audio that is further ahead of the clock is not live, and its latency says nothing
 _LOOK_S = 60.0  # between two looks at the certificate
 _JSON = "application/json"
 
@@ -108,8 +107,7 @@ class Operation(Watcher):
 
     def replied(self, stream: StreamHandle, messages: list[str], latencies_s: list[float]) -> None:
         """See `Watcher`."""
-        live = stream.received <= (perf_counter() - stream.started + _AHEAD_S) * BYTES_A_SECOND
-        self.meters.frames(latencies_s, live)
+        self.meters.frames(latencies_s, stream.live)
         if self.settings.log_transcripts:
             for message in map(json.loads, messages):
                 text = message["alternatives"][0]["transcript"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gharial.recognise import StreamOptions
     from gharial.serve.models import LoadedModel, WorkerSlot
 
+_AHEAD_S = 1.0  # of the clock, and still live
 REPLAY_S = 600.0
 """Seconds of a stream without state resets that are remembered, to be heard again after a device has failed."""
 
@@ -42,6 +43,7 @@ class StreamHandle:
         slot: the worker that has it.
         started: when it was opened, by `time.perf_counter`.
         received: bytes of audio that came.
+        live: whether it never came faster than it can be spoken; what did waits for itself.
         taken: those that were recognised.
         messages: replies.
     """
@@ -54,6 +56,7 @@ class StreamHandle:
         self._resets = options.state_resets is not None
         self.slot: WorkerSlot | None = None
         self.started = perf_counter()
+        self.live = True
         self.received = self.taken = self.messages = 0
         self._sink = sink
         self._arrivals: deque[tuple[int, float]] = deque()
@@ -76,8 +79,10 @@ class StreamHandle:
     def feed(self, audio: bytes) -> None:
         """More audio, at least a byte."""
         if self._job is not None and self.slot is not None:
+            now = perf_counter()
             self.received += len(audio)
-            self._arrivals.append((self.received, perf_counter()))
+            self.live = self.live and self.received <= (now - self.started + _AHEAD_S) * BYTES_A_SECOND
+            self._arrivals.append((self.received, now))
             self.slot.worker.send("feed", self._job, audio)
 
     def end(self) -> None:
