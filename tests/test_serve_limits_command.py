@@ -122,6 +122,15 @@ def test_a_header_that_comes_twice_is_no_error_of_ours(server: Process, header: 
     assert not [event for event in server.events if event["level"] == "error"]
 
 
+def test_half_a_request_is_not_waited_for(tmp_path: Path) -> None:
+    with served(tmp_path, "--handshake-s", "0.1") as server:
+        with socket.create_connection(("localhost", server.port), timeout=60) as link:
+            link.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+            while link.recv(1000):
+                pass
+        assert server.stopped() == 0
+
+
 def test_what_is_faster_than_real_time_is_read_no_faster(tmp_path: Path) -> None:
     """Three seconds over the burst at twice real time: not before half of that has passed."""
     seconds = len(AUDIO) / 32000

@@ -80,9 +80,9 @@ class Operation(Watcher):
         logger = logging.getLogger("gharial.serve.websockets")
         logger.propagate = False
         logger.handlers = [Bridge(self.event, "websocket", {"opening handshake failed": "debug"})]
-        server.options["logger"] = logger
+        server.options |= {"logger": logger, "open_timeout": self.settings.handshake_s}
         if self.tls is not None:
-            server.options["ssl"] = self.tls.context
+            server.options |= {"ssl": self.tls.context, "ssl_handshake_timeout": self.settings.handshake_s}
 
     def event(self, level: str, name: str, /, **fields: Any) -> None:
         """Log something."""
@@ -145,7 +145,7 @@ class Operation(Watcher):
     def fault(self, worker: str, reason: str) -> None:
         """See `Watcher`."""
         self.meters.fault(worker)
-        self.event("error", "device failed", device=worker, reason=reason)
+        self.event("error", "device failed", device=worker, reason=" ".join(reason.split()))
 
     # --- What it asks ------------------------------------------------------------------------------------------------
 

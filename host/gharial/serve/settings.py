@@ -99,6 +99,9 @@ class Settings:
     max_burst_s: float = setting(
         60.0, "seconds of audio that may come in a burst", least=0.0, most=_DAY, group=_LIMITS, metavar="S"
     )
+    handshake_s: float = setting(
+        10.0, "seconds that a client has for its request", least=0.1, most=_DAY, group=_LIMITS, metavar="S"
+    )
     idle_s: float = setting(
         60.0, "seconds without audio that end a stream; 0: none", least=0.0, most=_DAY, group=_LIMITS, metavar="S"
     )
