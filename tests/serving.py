@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 AUDIO = "content_type=audio/x-raw;format=S16LE;channels=1;rate=16000"
 FRAME = 1920  # bytes of 60 ms
+PATIENCE_S = 600.0
+"""After which something that was to happen has not: only a broken server takes so long, on the busiest machine."""
 
 
 class Running:
@@ -35,7 +37,7 @@ class Running:
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something on the server's event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -45,7 +47,7 @@ class Running:
     def connect(self, query: str = AUDIO, **options: Any) -> websocket.WebSocket:
         """A client's connection."""
         url = f"ws://localhost:{self.server.port}/asr/v0.1/stream?{query}"
-        return websocket.create_connection(url, timeout=60, **options)
+        return websocket.create_connection(url, timeout=PATIENCE_S, **options)
 
 
 @contextmanager

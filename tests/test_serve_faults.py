@@ -14,7 +14,7 @@ import pytest
 import websocket
 from recordings import FILES, samples
 from serve_expected import Message, messages_of, steps_of
-from serving import FRAME, Running, said, serving
+from serving import FRAME, PATIENCE_S, Running, said, serving
 
 from gharial.cli.decoding import Decoding
 from gharial.devices.emulator import EmulatorDevice
@@ -81,7 +81,7 @@ def fault_of(kind: int) -> Callable[[EmulatorDevice], None]:
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -153,7 +153,7 @@ def test_a_device_that_hangs(
     running, slot, witness = one
     live = Live(running, FILES[:3])
     live.send(5)
-    slot.worker.recogniser.driver.timeout = 0.3
+    slot.worker.recogniser.driver.timeout = 1.0
     device_of(slot).stall()
     live.heard(expected)
     assert witness.faults

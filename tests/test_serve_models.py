@@ -16,7 +16,7 @@ import pytest
 from prefix_models import VALID, checkpoint
 from recordings import LONG, SHORT, samples
 from serve_expected import Message, messages_of, steps_of
-from serving import AUDIO, FRAME, Running, said, serving
+from serving import AUDIO, FRAME, PATIENCE_S, Running, said, serving
 
 from gharial.cli.decoding import Decoding
 from gharial.decoding import DecoderOptions
@@ -59,7 +59,7 @@ def heard(running: Running, more: str, path: Path = SHORT) -> list[Message]:
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -224,7 +224,7 @@ def test_a_single_board_is_exchanged_when_its_streams_have_ended(
         client.send_binary(audio[20 * FRAME :])
         client.send_binary(b"")
         assert said(client)[0] == said_by["greedy"][LONG][1:]
-        change.result(60)
+        change.result(PATIENCE_S)
         assert boards.held == {PAIR[0]: "general/2"}
         assert heard(running, "") == said_by["beam"][SHORT]
 

@@ -14,7 +14,7 @@ import pytest
 import websocket
 from recordings import LONG, SHORT, cuts, samples
 from serve_expected import Message, messages_of, steps_of
-from serving import AUDIO, FRAME, Running, said, serving, spoken, transcript
+from serving import AUDIO, FRAME, PATIENCE_S, Running, said, serving, spoken, transcript
 
 from gharial.cli.decoding import Decoding
 from gharial.recognise import Recogniser, StateResets, StreamOptions, load
@@ -186,13 +186,13 @@ def test_invalid_parameters_close_the_socket_with_the_reason(running: Running, q
 def test_what_is_no_websocket_gets_http_400(running: Running, method: str) -> None:
     request = urllib.request.Request(f"http://localhost:{running.server.port}/asr/v0.1/stream?{AUDIO}", method=method)
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=60)
+        urllib.request.urlopen(request, timeout=PATIENCE_S)
     assert caught.value.code == 400
 
 
 def test_another_path_is_http_404(running: Running) -> None:
     with pytest.raises(websocket.WebSocketBadStatusException) as caught:
-        websocket.create_connection(f"ws://localhost:{running.server.port}/asr/v0.2/stream?{AUDIO}", timeout=60)
+        websocket.create_connection(f"ws://localhost:{running.server.port}/asr/v0.2/stream?{AUDIO}", timeout=PATIENCE_S)
     assert caught.value.status_code == 404
 
 

@@ -15,7 +15,7 @@ import pytest
 import websocket
 from recordings import FILES, LONG, SHORT, cuts, samples
 from serve_expected import Message, messages_of, steps_of
-from serving import AUDIO, FRAME, Running, said, serving
+from serving import AUDIO, FRAME, PATIENCE_S, Running, said, serving
 
 from gharial.recognise import StateResets, StreamOptions, load
 
@@ -30,7 +30,7 @@ def expected() -> dict[Path, list[Message]]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with serving(max_rate=0.0, max_ahead=1 << 14, max_unread=1 << 14, unread_timeout_s=1.0) as server:
+    with serving(max_rate=0.0, max_ahead=1 << 14, max_unread=1 << 14, unread_timeout_s=5.0) as server:
         yield server
 
 
@@ -38,7 +38,7 @@ def running() -> Iterator[Running]:
 def _nothing_is_left(running: Running) -> Iterator[None]:
     """After every test the server has no stream, and all its places are free."""
     yield
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE_S
     while running.server.clients and time.monotonic() < until:
         time.sleep(0.01)
     (slot,) = running.server.hub.models[0].workers
@@ -162,7 +162,7 @@ def test_who_reads_nothing_is_read_no_further_and_then_given_up(running: Running
     )
     client.sendall(request.encode())
     frame = websocket.ABNF.create_frame(bytes(60000), websocket.ABNF.OPCODE_BINARY).format()
-    client.settimeout(30)
+    client.settimeout(PATIENCE_S)
     sent = 0
     most = 0
     with pytest.raises(ConnectionError):  # reset, or a broken pipe: the server has had enough
@@ -183,7 +183,7 @@ def test_short_connections_leave_nothing(running: Running) -> None:
         if number % 3:
             client.send_binary(bytes(700))
         client.shutdown()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE_S
     while running.server.clients and time.monotonic() < until:
         time.sleep(0.01)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
