@@ -56,7 +56,8 @@ bench: setup-test
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_published
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_batches
 	@$(VENV_PYTHON) -m scripts.bench_fidelity
-	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py tests/test_board_ethernet.py tests/test_decoding_search.py
+	@GHARIAL_LONG=1 OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q tests/test_board_uart.py tests/test_board_ethernet.py tests/test_netlist_whole.py \
+		tests/test_decoding_search.py
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_netlist
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_links
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m scripts.bench_soak
