@@ -33,6 +33,8 @@ from scripts.rtl import tools
 
 FEW = 4
 """Frames in which a mistake must show."""
+PATIENCE = 1_000_000
+"""Clocks within which they are done, loading included."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,6 +87,7 @@ def _noticed(
     """Whether a changed netlist is told from the RTL: by what comes out, or by an error."""
     changed = build.library(name, netlist, proof.inverted(str(random.choice(["LUT4", "CCU2C"])), random))
     device = build.NetlistDevice(config(name), changed)
+    device.most = PATIENCE
     try:
         return proof.decoded(device, program, features) != expected
     except GharialError:

@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,23 +21,40 @@ from scripts.rtl.tools import BUILD, ToolError
 
 from gharial.devices.verilator import VerilatorDevice
 from gharial.devices.verilator import build as rtl
+from gharial.errors import DeviceError
 from gharial.isa.configs import Config, config
 from sim.ecp5 import table
 from sim.runtime import alone
 
 HERE = Path(__file__).resolve().parent
 FOLDER = BUILD / "netlist"
+_LOOK_S = 0.2
 _OPTIONS = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-Wall", "-Wextra"]
 
 
 class NetlistDevice(VerilatorDevice):
-    """A netlist with its clock; what the driver asks of it, it does as the RTL in simulation."""
+    """A netlist with its clock; what the driver asks of it, it does as the RTL in simulation.
+
+    Attributes:
+        most: clocks since power-on after which nothing is waited for any more; None: for ever.
+    """
 
     kind = "netlist"
+    most: int | None = None
 
     def __init__(self, own: Config, path: Path, seed: int = 1) -> None:
         super().__init__(own, path, seed)
         self.name = f"netlist:{own.name}"
+
+    def wait(self, completions: int, timeout: float) -> bool:
+        """As the RTL; DeviceError where it goes on beyond `most` clocks."""
+        until = time.monotonic() + timeout
+        while not super().wait(completions, max(0.0, min(_LOOK_S, until - time.monotonic()))):
+            if self.most is not None and self.cycles > self.most:
+                raise DeviceError(f"not done after {self.most} clocks")
+            if time.monotonic() >= until:
+                return False
+        return True
 
 
 def library(name: str, netlist: Path, change: Callable[[Path], object] | None = None) -> Path:
