@@ -6,6 +6,7 @@ import json
 import pytest
 from scripts.board import hashes, report, route
 from scripts.board.boards import board, boards
+from scripts.rtl.tools import ToolError
 
 from gharial.isa import configs
 
@@ -117,3 +118,24 @@ def test_reports_are_compared_key_by_key():
     said = report.compare(kept, built)
     assert [line.split(":")[0] for line in said] == ["image_sha256", "luts"]
     assert "c" * 64 in said[0] and "nothing in the one built" in said[1]
+
+
+def test_progress_is_read_from_the_end_of_nextpnrs_log():
+    placing = (
+        "Info:     at iteration #6, type ALL: wirelen solved = 359295, spread = 499380, legal = 527953; time = 6.68s"
+    )
+    refining = "Info:   at iteration #15: temp = 0.000000, timing cost = 1848, wirelen = 446266 "
+    routing = "Info:     465000 |   108840     346049 |  414   566 |     11127|       5.57     915.87|"
+    assert route.progress("Info: Packing IOs..\n") is None
+    assert route.progress(f"{placing}\nInfo: what\n") == "placement, round 6, 359,295 tiles of wire"
+    assert route.progress(f"{placing}\n{refining}\n") == "placement, round 15, 446,266 tiles of wire"
+    assert route.progress(f"{refining}\n{routing}\nInfo: 4") == "routing, 11,127 connections left"
+
+
+def test_nextpnr_that_stops_is_told_with_what_it_said(tmp_path, monkeypatch):
+    tool = tmp_path / "nextpnr"
+    tool.write_text("#!/bin/sh\necho 'ERROR: no such package'\nexit 3\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("GHARIAL_NEXTPNR", str(tool))
+    with pytest.raises(ToolError, match=r"exit code 3; all of it: .*nextpnr\.log\nERROR: no such package"):
+        route.place_and_route(board("ulx3s-85f"), "pins.lpf", tmp_path, 1)

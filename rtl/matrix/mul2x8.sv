@@ -17,6 +17,7 @@ module mul2x8 #(
   if (Multiplier == "ECP5") begin : gen_shared
     logic [17:0] a;
     logic [35:0] p;
+    // x in the block's upper bits: what is below them is constant and takes no wire, a sign above them would.
     assign a = {unsigned'(w1_i) - 8'(w0_i[7]), {2{w0_i[7]}}, unsigned'(w0_i)};
 
     mul18x18 #(
@@ -24,7 +25,7 @@ module mul2x8 #(
     ) u_mul (
         .clk_i,
         .a_i(signed'(a)),
-        .b_i(18'(x_i)),
+        .b_i({x_i, 10'b0}),
         .p_o(p)
     );
 
@@ -43,7 +44,7 @@ module mul2x8 #(
       rows45_q <= ({2{x_q[4]}} & w_q[1:0]) + {x_q[5] & w_q[0], 1'b0};
       product_q <= rows01_q + {rows23_q + {rows45_q, 2'b00}, 2'b00};
       low_q <= product_q;
-      p_q <= p[25:0];
+      p_q <= p[35:10];
     end
 
     // Upper six bits of w0's product, and whether adding them to low_q carried into bit 16. That carry, less the sign of
@@ -57,7 +58,7 @@ module mul2x8 #(
     end
 
     logic unused;
-    assign unused = &{1'b0, p[35:26]};  // copies of the sign
+    assign unused = &{1'b0, p[9:0]};  // zero
   end else if (Multiplier == "DSP48E2") begin : gen_dsp48e2
     logic signed [7:0] x_q;
     always_ff @(posedge clk_i) x_q <= x_i;

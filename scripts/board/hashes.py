@@ -31,6 +31,7 @@ PACKAGES = (
 """Python packages that an image depends on."""
 _FLOW = (
     "scripts/board/constants.py",
+    "scripts/board/floorplan.py",
     "scripts/board/netlist.py",
     "scripts/board/route.py",
     "scripts/board/soc.py",

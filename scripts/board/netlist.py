@@ -8,7 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from scripts.board import constants
+from scripts.board import constants, floorplan
 from scripts.board.boards import Board
 from scripts.rtl import sources, tools
 from scripts.rtl.netlist import FORBIDDEN, forbidden_cells
@@ -42,7 +42,8 @@ def synthesise(board: Board, top: str, folder: Path) -> dict[str, int]:
         folder: holds that, and gets NETLIST.
 
     Raises:
-        ToolError: Yosys refused the design, or left a latch, a divider or a cell that the device does not have.
+        ToolError: Yosys refused the design, or left a latch, a divider or a cell that the device does not have; or
+            the floorplan is of another design.
     """
     looked_in = [_relative(path) for path in sources.folders()]
     here = _relative(folder)
@@ -78,6 +79,7 @@ def synthesise(board: Board, top: str, folder: Path) -> dict[str, int]:
     if wrong:
         raise ToolError("\n".join([f"{board.key}: a netlist that no device has", *wrong]))
     constants.take_out(folder / NETLIST)
+    floorplan.fix(folder / NETLIST)
     return cells
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from scripts.board.boards import Board
@@ -26,6 +30,10 @@ _DEVICES = {"LFE5U-85F": "--85k", "LFE5UM5G-85F": "--um5g-85k"}
 _PACKAGES = {"BG381": "CABGA381", "BG554": "CABGA554"}
 _CONFIG = "routed.config"
 _REPORT = "route.json"
+_LOG = "nextpnr.log"
+_TOLD_EVERY_S = 60
+_PLACING = re.compile(r"at iteration #(\d+).*wirelen(?: solved)? = (\d+)")
+_ROUTING = re.compile(r"^Info: +\d+ \|[ \d]+\|[ \d]+\| +(\d+)\|")
 
 
 def nextpnr() -> str:
@@ -63,8 +71,8 @@ def place_and_route(board: Board, constraints: str, folder: Path, seed: int) -> 
         (folder / name).unlink(missing_ok=True)
     # File names alone: the Python package's nextpnr sees the folder it runs in.
     command = [nextpnr(), *device(board.part), "--json", NETLIST, "--lpf", constraints, "--seed", str(seed), *OPTIONS]
-    command += ["--textcfg", _CONFIG, "--report", _REPORT, "--log", "nextpnr.log", "--quiet", "--timing-allow-fail"]
-    _run(command, folder, "nextpnr.log")
+    command += ["--textcfg", _CONFIG, "--report", _REPORT, "--log", _LOG, "--quiet", "--timing-allow-fail"]
+    _watched(command, folder, _LOG)
     return clock_rates(json.loads((folder / _REPORT).read_text()))
 
 
@@ -97,11 +105,44 @@ def pack(folder: Path, usercode: int) -> Path:
     return folder / IMAGE
 
 
-def _run(command: Sequence[str], folder: Path, log: str | None = None) -> str:
+def progress(log: str) -> str | None:
+    """How far nextpnr has come, from the end of its log; None if that does not say."""
+    for line in reversed(log.splitlines()):
+        if found := _ROUTING.match(line):
+            return f"routing, {int(found[1]):,} connections left"
+        if found := _PLACING.search(line):
+            return f"placement, round {found[1]}, {int(found[2]):,} tiles of wire"
+    return None
+
+
+def _watched(command: Sequence[str], folder: Path, log: str) -> None:
+    """Run nextpnr, and tell on stderr every minute how far it is."""
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(
+            command, cwd=folder, env=tools.environment(), stdout=said, stderr=subprocess.STDOUT
+        ) as running:
+            while True:
+                try:
+                    code = running.wait(_TOLD_EVERY_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    with suppress(OSError), (folder / log).open("rb") as file:
+                        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+                        if told := progress(file.read().decode(errors="replace")):
+                            print(f"bitstream: {told}", file=sys.stderr, flush=True)
+                except BaseException:
+                    running.kill()
+                    raise
+        if code != 0:
+            said.seek(0)
+            output = said.read().decode(errors="replace")[-2000:]
+            raise ToolError(f"{command[0]} stopped with exit code {code}; all of it: {folder / log}\n{output}")
+
+
+def _run(command: Sequence[str], folder: Path) -> str:
     done = subprocess.run(
         command, cwd=folder, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if done.returncode != 0:
-        where = f"; all of it: {folder / log}" if log else ""
-        raise ToolError(f"{command[0]} stopped with exit code {done.returncode}{where}\n{done.stdout[-2000:]}")
+        raise ToolError(f"{command[0]} stopped with exit code {done.returncode}\n{done.stdout[-2000:]}")
     return done.stdout
