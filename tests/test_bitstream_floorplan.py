@@ -82,13 +82,13 @@ def test_places_are_written_into_the_netlist(tmp_path):
     cells["lut"] = {"type": "LUT4", "attributes": {}}
     cells["core_mac_sram.0.0"] = {"type": "DP16KD", "attributes": {}}  # LiteX's
     path.write_text(json.dumps({"modules": {"top": {"attributes": {"top": "1".zfill(32)}, "cells": cells}}}))
-    assert floorplan.fix(path) == len(matrix())
+    assert floorplan.fix(path) == len(matrix()) + 1
     written = json.loads(path.read_text())["modules"]["top"]["cells"]
-    expected = floorplan.plan(matrix())
+    expected = floorplan.plan(matrix() | {"core_mac_sram.0.0": "DP16KD"})
     assert {name: cell["attributes"].get("BEL") for name, cell in written.items()} == {
         **expected,
         "lut": None,
-        "core_mac_sram.0.0": None,
+        "core_mac_sram.0.0": "X40/Y22/EBR0",
     }
 
 

@@ -2,6 +2,7 @@
 """The report of an image: its numbers, and what stops a build."""
 
 import json
+import shutil
 
 import pytest
 from scripts.board import hashes, report, route
@@ -139,3 +140,9 @@ def test_nextpnr_that_stops_is_told_with_what_it_said(tmp_path, monkeypatch):
     monkeypatch.setenv("GHARIAL_NEXTPNR", str(tool))
     with pytest.raises(ToolError, match=r"exit code 3; all of it: .*nextpnr\.log\nERROR: no such package"):
         route.place_and_route(board("ulx3s-85f"), "pins.lpf", tmp_path, 1)
+
+
+@pytest.mark.skipif(not shutil.which("yowasp-ecppack"), reason="ecppack is not there: make bitstream brings it")
+def test_usercode_is_in_the_image(tmp_path):
+    (tmp_path / "routed.config").write_text(".device LFE5U-85F\n")
+    assert bytes.fromhex("cd37ea3e") in route.pack(tmp_path, 0xCD37EA3E).read_bytes()[-64:]

@@ -32,7 +32,10 @@ _LANES = (
     *((34, 46, 0), (34, 46, 8)),
     *((58, 70, 0), (58, 70, 4), (58, 70, 8)),
 )
-_ACCELERATOR = "gharial_onchip."  # its cells' names begin so; what LiteX has around it is left to the placer
+_ACCELERATOR = "gharial_onchip."  # its cells' names begin so
+# Block RAM of LiteX's own is the Ethernet bridge's, whose pins are at the upper edge: it is wanted there, in 8 ns. The
+# upper lanes make room for one block then.
+_BRIDGE_ROW, _BRIDGE_BLOCK = 22, 4
 _LANE_MULTIPLIER = re.compile(r"u_matrix\.gen_lane\[(\d+)\].*gen_pair\[(\d+)\].*gen_col\[(\d+)\]")
 _LANE_RAM = re.compile(r"u_weights\.gen_group\[(\d+)\].*gen_bank\[(\d+)\].*\.mem\.0\.(\d+)$")
 
@@ -81,8 +84,7 @@ def fix(netlist: Path) -> int:
     design = json.loads(netlist.read_text())
     (top,) = (m for m in design["modules"].values() if int(m.get("attributes", {}).get("top", "0"), 2))
     cells: dict[str, dict[str, Any]] = top["cells"]
-    kinds = {name: cell["type"] for name, cell in cells.items() if cell["type"] in _KINDS}
-    places = plan({name: kind for name, kind in kinds.items() if name.startswith(_ACCELERATOR)})
+    places = plan({name: cell["type"] for name, cell in cells.items() if cell["type"] in _KINDS})
     for name, place in places.items():
         cells[name].setdefault("attributes", {})["BEL"] = place
     netlist.write_text(json.dumps(design))
@@ -93,7 +95,7 @@ def plan(cells: dict[str, str]) -> dict[str, str]:
     """nextpnr's name of the place of each cell.
 
     Args:
-        cells: kinds, MULT18X18D or DP16KD, of the accelerator's cells, by name.
+        cells: kinds, MULT18X18D or DP16KD, by name.
 
     Raises:
         ToolError: as for `fix`.
@@ -101,10 +103,15 @@ def plan(cells: dict[str, str]) -> dict[str, str]:
     places: dict[str, str] = {}
     holders: dict[str, str] = {}
     counts = dict.fromkeys(_UNITS, 0)
+    bridge = [name for name in sorted(cells, key=_natural) if not name.startswith(_ACCELERATOR)]
     for name in sorted(cells, key=_natural):
         kind = cells[name]
-        found = _of_lane(kind, name)
-        if found is None:
+        found = _of_lane(kind, name, bool(bridge))
+        if name in bridge:
+            if kind != "DP16KD" or len(bridge) > _PER_BLOCK:
+                raise ToolError(f"{name}: scripts/board/floorplan.py has room for {_PER_BLOCK} DP16KD of LiteX's own")
+            found = _BRIDGE_ROW, _BRIDGE_BLOCK, bridge.index(name)
+        elif found is None:
             units = [unit for unit in _UNITS if unit.kind == kind and unit.name in name]
             if len(units) != 1:
                 raise ToolError(f"{name}: {len(units)} places in scripts/board/floorplan.py, 1 wanted for each {kind}")
@@ -119,7 +126,7 @@ def plan(cells: dict[str, str]) -> dict[str, str]:
     return places
 
 
-def _of_lane(kind: str, name: str) -> tuple[int, int, int] | None:
+def _of_lane(kind: str, name: str, bridge: bool) -> tuple[int, int, int] | None:
     """Row, first block and number from there on, for what belongs to a lane of the matrix unit."""
     found = (_LANE_MULTIPLIER if kind == "MULT18X18D" else _LANE_RAM).search(name)
     if found is None:
@@ -128,6 +135,7 @@ def _of_lane(kind: str, name: str) -> tuple[int, int, int] | None:
     if lane >= len(_LANES):
         raise ToolError(f"{name}: scripts/board/floorplan.py has {len(_LANES)} lanes")
     multipliers, rams, block = _LANES[lane]
+    block += bridge and rams == _BRIDGE_ROW and block >= _BRIDGE_BLOCK
     if kind == "MULT18X18D":  # by column: both pairs of rows share their activation, neighbours are added first
         return multipliers, block, 2 * third + second
     row, half = divmod(second, 2)  # a bank is half a row of weights; its two block RAMs have two columns each

@@ -100,7 +100,7 @@ def pack(folder: Path, usercode: int) -> Path:
         ToolError: ecppack stopped.
     """
     (folder / IMAGE).unlink(missing_ok=True)
-    command = ["yowasp-ecppack", "--compress", "--usercode", f"0x{usercode:08x}", _CONFIG, IMAGE]
+    command = ["yowasp-ecppack", "--compress", "--usercode", str(usercode), _CONFIG, IMAGE]
     _run(command, folder)
     return folder / IMAGE
 
