@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gharial.cli import terminal
@@ -98,6 +99,8 @@ def _configured(args: argparse.Namespace) -> tuple[Configured, Mapping[str, str]
 def _serve(settings: Settings, args: argparse.Namespace) -> int:
     import asyncio
 
+    from gharial.devices import boards
+    from gharial.devices.open import device_config
     from gharial.serve import Server
     from gharial.serve.operation import Operation
     from gharial.serve.running import run
@@ -105,6 +108,9 @@ def _serve(settings: Settings, args: argparse.Namespace) -> int:
     for model in settings.models if args.check else ():
         if model.model is not None:
             open_regular(model.model, "a checkpoint (.hw.pt) or program (.gprog)").close()
+        for device in model.devices:
+            if device.partition(":")[0] not in boards.KINDS:  # which would be asked
+                device_config(device)
     operation = Operation(settings, lambda sentence: terminal.say(f"gharial: {sentence}"))
     try:
         if args.check:
@@ -120,7 +126,7 @@ def _serve(settings: Settings, args: argparse.Namespace) -> int:
         def models() -> tuple[ModelSettings, ...]:
             found, aliases = _configured(args)
             with found.named(aliases):
-                return _models(found, aliases)
+                return replace(settings, models=_models(found, aliases)).models
 
         return asyncio.run(run(server, operation, listening, models))
     finally:

@@ -141,10 +141,17 @@ def checked(rule: Setting, value: object, where: str) -> Any:
         return _text(rule, value, where)
     if rule.kind in (int, float) and isinstance(value, int | float):
         low, high = rule.least, rule.most
-        if not math.isfinite(value) or (low is not None and value < low) or (high is not None and value > high):
+        if not _finite(value) or (low is not None and value < low) or (high is not None and value > high):
             raise BadInput("is out of range", where, value, rule.expected)
         return rule.kind(value)
     return value
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def _table(rule: Setting, value: object, where: str) -> dict[str, Any]:
@@ -280,7 +287,7 @@ def _read(file: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         found = f"byte {data[error.start]:#04x} at {error.start}"
         raise BadInput("is no text", file, found, "TOML in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # the latter, and a plain ValueError, of what is far too long
         raise BadInput("is not TOML", file, error, "lines such as: port = 3030", "put texts in quotes") from None
 
 

@@ -103,7 +103,7 @@ class Keys:
 def _read(path: str) -> Mapping[str, str]:
     """Names by hash."""
     with open_regular(path, "a file of API keys", _REMEDY) as file:
-        text = file.read().decode("utf-8", "replace")
+        text = file.read().decode("utf-8-sig", "replace")
     keys: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
