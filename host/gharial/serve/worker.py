@@ -227,8 +227,8 @@ class Worker:
                 job.stream = self.recogniser.stream(job.options, replay_s=self._replay_s)
             else:
                 job.stream.join(self.recogniser)
-        except GharialError as error:
-            outcomes.append(self._over(job, error))
+        except Exception as error:  # of this stream alone
+            outcomes.append(self._over(job, _as_ours(error)))
             return
         job.away = False
         self._busy[job] = None
