@@ -82,7 +82,12 @@ def test_models_are_read_again(tmp_path: Path) -> None:
         server.signal(signal.SIGHUP)
         while "models stay as they were" not in server.stderr:
             assert server.process.poll() is None
-        file.write_text('[[models]]\nname = "second"\n')
+        twice = '[[models]]\nname = "second"\n'
+        file.write_text(2 * twice)
+        server.signal(signal.SIGHUP)
+        while "the same model twice" not in server.stderr:
+            assert server.process.poll() is None
+        file.write_text(twice)
         server.signal(signal.SIGHUP)
         while "models changed" not in server.stderr:
             assert server.process.poll() is None
@@ -94,8 +99,9 @@ def test_models_are_read_again(tmp_path: Path) -> None:
             messages, code, _ = said(one)
             assert transcript(messages).strip() == "on no" and code == 1000
         assert server.stopped() == 0
+        stay = [event["reason"] for event in server.events if event["event"] == "models stay as they were"]
+        assert "models[0].nmae: no such setting" in stay[0] and "the same model twice" in stay[1]
         events = {event["event"]: event for event in server.events}
-        assert "models[0].nmae: no such setting" in events["models stay as they were"]["reason"]
         assert events["models changed"]["opened"] == ["second/1"] and events["models changed"]["retired"] == ["first/1"]
 
 

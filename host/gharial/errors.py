@@ -142,12 +142,14 @@ class Refused(GharialError):
     Args:
         status: 400 if it was asked for wrongly, 503 if there is no place for it; as in HTTP.
         reason: why, for the client.
+        logged: the same for a log, without what the client has sent; None where there is nothing of it in `reason`.
     """
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(status, reason)
+    def __init__(self, status: int, reason: str, logged: str | None = None) -> None:
+        super().__init__(status, reason, logged)
         self.status = status
         self.reason = reason
+        self.logged = reason if logged is None else logged
 
     def __str__(self) -> str:
         return f"{self.status} {_one_line(self.reason)}"

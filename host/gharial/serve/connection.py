@@ -30,12 +30,15 @@ class Socket(ServerConnection):
 
     Attributes:
         leave: gives the place back; None where it has none.
+        gone: done once the connection is.
     """
 
     leave: Callable[[], object] | None = None
+    gone: asyncio.Future[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep what the kernel holds of replies that nobody reads small; it would let it grow to megabytes."""
+        self.gone = asyncio.get_running_loop().create_future()
         if (socket := transport.get_extra_info("socket")) is not None:
             socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _KERNEL)
         super().connection_made(transport)
@@ -49,6 +52,8 @@ class Socket(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone, however it went."""
         self.release()
+        if not self.gone.done():
+            self.gone.set_result(None)
         super().connection_lost(exc)
 
 
@@ -83,7 +88,7 @@ class Client(Sink):
             self.handle = self._hub.open(ask, peer, self)
         except Refused as refused:
             code = protocol.CLOSE_BUSY if refused.status == BUSY else protocol.CLOSE_INVALID
-            self._hub.watcher.refused(refused.status, refused.reason, peer)
+            self._hub.watcher.refused(refused.status, refused.logged, peer)
             await self._socket.close(code, protocol.close_reason(refused.status, refused.reason))
             return
         try:
@@ -118,7 +123,9 @@ class Client(Sink):
             while handle.ahead > limits.max_ahead:
                 await handle.room()
             if wait := pace.take(len(message) / BYTES_A_SECOND, self.heard):
-                await asyncio.sleep(wait)  # nothing is read meanwhile, which stops the client's sending
+                self.heard += wait  # it is not the client that is silent
+                # Nothing is read meanwhile, which stops the client's sending.
+                await asyncio.wait({self._socket.gone}, timeout=wait)
             self.heard = monotonic()
 
     @property

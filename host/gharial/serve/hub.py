@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from gharial.errors import BadInput, GharialError, Refused
 from gharial.serve.jobs import Outcome, Report
 from gharial.serve.models import LoadedModel, WorkerSlot
-from gharial.serve.protocol import LATEST, Ask, Replies
+from gharial.serve.protocol import LATEST, Ask, Replies, refusal
 from gharial.serve.settings import Settings
 from gharial.serve.streams import Sink, StreamHandle
 from gharial.serve.swap import Swaps
@@ -69,14 +69,17 @@ class Hub:
         name = self.models[0].settings.name if ask.model is None else ask.model
         named = [model for model in self.models if model.settings.name == name]
         if not named:
-            raise Refused(INVALID, f"model: no such model {name}, only {_listed(m.settings.name for m in self.models)}")
+            known = _listed(model.settings.name for model in self.models)
+            raise Refused(INVALID, f"model: no such model {name}, only {known}", "model: no such model")
         versions = [model for model in named if ask.version in (LATEST, model.settings.version)]
         if not versions:
             known = _listed([LATEST, *[model.settings.version for model in named]])
-            raise Refused(INVALID, f"version: no such version {ask.version} of {name}, only {known}")
+            reason = f"version: no such version {ask.version} of {name}, only {known}"
+            raise Refused(INVALID, reason, "version: no such version")
         model = versions[-1]
         if ask.lang is not None and ask.lang not in model.settings.languages:
-            raise Refused(INVALID, f"lang: {ask.lang} is not spoken, only {_listed(model.settings.languages)}")
+            reason = f"lang: {ask.lang} is not spoken, only {_listed(model.settings.languages)}"
+            raise Refused(INVALID, reason, "lang: not spoken")
         return model
 
     def open(self, ask: Ask, peer: str, sink: Sink) -> StreamHandle:
@@ -91,7 +94,7 @@ class Hub:
         except BadInput as error:
             # Where the model's file is, is no business of its clients.
             reason = str(error).removeprefix(f"{model.recogniser.program.where}: ")
-            raise Refused(INVALID, reason) from error
+            raise refusal(error, reason) from error
         slot = model.roomiest()
         if slot is None or slot.free < options.places:
             works = any(one.worker.up for one in model.slots)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 IDLE, TOO_LONG, STOPPING, FULL = 1008, 1008, 1001, 503
 _UNAUTHORISED = 401
 _UNAVAILABLE = 503
+_PRIVATE, _BY_CLIENT = 3000, "3000-4999"
+_LAST_S = 5.0  # for streams that are ended to say what they have heard
 _LOOK_S = 60.0  # between two looks at the certificate
 _JSON = "application/json"
 
@@ -121,7 +123,8 @@ class Operation(Watcher):
 
     def closed(self, stream: StreamHandle, code: int, reason: str) -> None:
         """See `Watcher`."""
-        self.meters.count("closed", str(code))
+        # Clients may close with any code of theirs: all of these are one, or there would be thousands of series.
+        self.meters.count("closed", str(code) if code < _PRIVATE else _BY_CLIENT)
         if code == CLOSE_FAILED:
             self.meters.count("lost")
         self.meters.audio(stream.received / BYTES_A_SECOND)
@@ -228,7 +231,7 @@ class Operation(Watcher):
             return True
         for client in list(server.clients):
             client.finish(STOPPING, "503 the server stops")
-        await self._empty(min(self.settings.drain_s, 5.0))
+        await self._empty(_LAST_S)
         return False
 
     def abort(self) -> None:

@@ -10,7 +10,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from gharial.errors import BadInput
+from gharial.errors import BadInput, Refused
 from gharial.serve.keys import PARAMETER
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ CLOSE_FAILED = 1011
 CLOSE_BUSY = 1013
 CLOSE_TEXT = 1003
 
+_INVALID = 400
+
 SAMPLE_RATE = 16000
 BYTES_A_SECOND = 2 * SAMPLE_RATE
 
@@ -34,6 +36,7 @@ _ENCODING = "audio/x-raw"
 _AUDIO = {"format": "S16LE", "channels": "1", "rate": str(SAMPLE_RATE)}
 _WANTED = ";".join([_ENCODING, *[f"{name}={value}" for name, value in _AUDIO.items()]])
 _MOST_FIELDS = 32
+_LONGEST_S = 1e9  # of a silence
 _REASON = 123  # bytes that a close frame has for its reason
 _MICROSECOND = 6  # digits of a time: 3 * 0.06 is to read 0.18
 
@@ -125,9 +128,12 @@ def _switch(name: str, value: str) -> bool:
 
 def _seconds(name: str, value: str) -> float:
     try:
-        return float(value)
+        seconds = float(value)
     except ValueError:
-        raise BadInput("no span of time", name, value, "seconds") from None
+        seconds = 0.0
+    if not 0.0 < seconds <= _LONGEST_S:
+        raise BadInput("no span of time", name, value, f"seconds, above 0, {_LONGEST_S:g} at most")
+    return seconds
 
 
 _PARAMETERS = {
@@ -142,22 +148,42 @@ _PARAMETERS = {
     "keywords": _text,
 }
 _FIELDS = {"silence": "silence_s"}
+_OTHERS = ("content_type", "parameters")
 
 
 def keywords_of(text: str) -> dict[str, float]:
     """Keywords of a parameter: a JSON object, score by keyword.
 
     Raises:
-        BadInput: it is none.
+        BadInput: it is none, or names one twice.
     """
     expected = '{"text": boost}'
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise BadInput("no JSON", "keywords", text, expected) from None
     if not isinstance(found, dict):
         raise BadInput("no keywords", "keywords", text, expected)
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise BadInput("one is there twice", "keywords")
+    return found
+
+
+def refusal(error: BadInput, reason: str | None = None) -> Refused:
+    """How a request is refused that cannot be taken: its client is told what it has sent, the log is not.
+
+    Args:
+        error: what is wrong.
+        reason: the text for the client, if it is not the error's own.
+    """
+    name = str(error.where).partition(":")[0]
+    logged = f"{name}: {error.what}" if name in (*_PARAMETERS, *_OTHERS) else error.what
+    return Refused(_INVALID, str(error) if reason is None else reason, logged)
 
 
 def close_reason(status: int, text: str) -> str:

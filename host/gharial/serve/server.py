@@ -29,7 +29,7 @@ from websockets.typing import Subprotocol
 from gharial.errors import BadInput, GharialError, Refused
 from gharial.serve import page, protocol
 from gharial.serve.connection import Client, Socket
-from gharial.serve.hub import INVALID, Hub
+from gharial.serve.hub import Hub
 from gharial.serve.settings import ModelSettings, Settings
 from gharial.serve.swap import Changes
 from gharial.serve.watcher import Watcher
@@ -108,14 +108,15 @@ class Server:
         """
         settings = self.settings
         try:
-            await _try_port(settings.host, settings.port)
-        except OSError as error:
+            # asyncio takes several, which the library's annotation does not say.
+            addresses: Any = await _addresses(settings.host, settings.port)
+        except (OSError, UnicodeError) as error:
             raise _cannot_listen(settings, error) from error
         await self.hub.start(self._note)
         try:
             self._server = await listen(
                 self._serve,
-                settings.host,
+                addresses,
                 settings.port,
                 **{
                     "create_connection": Socket,
@@ -180,7 +181,7 @@ class Server:
             try:
                 ask = protocol.parse_ask(query, self.settings.compat)
             except BadInput as error:
-                ask = Refused(INVALID, str(error))
+                ask = protocol.refusal(error)
         socket.ask = ask  # type: ignore[attr-defined]
         return None
 
@@ -199,21 +200,36 @@ def _subprotocol(_socket: ServerConnection, offered: Sequence[Subprotocol]) -> S
     return ours if ours in offered else None
 
 
-async def _try_port(host: str, port: int) -> None:
-    """Find out whether the port can be had, before models are opened, which may take minutes."""
+async def _addresses(host: str, port: int) -> list[str]:
+    """What to listen on: tried before models are opened, which may take minutes.
+
+    A name may stand for addresses that this machine has not (`localhost` for ::1 without IPv6): any other is enough.
+    """
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)
+    good, problem = list[str](), OSError(errno.EADDRNOTAVAIL, "there is no such address")
     for family, kind, number, _, address in dict.fromkeys(found):
-        with socket(family, kind, number) as trial:
-            if family == AF_INET6:
-                trial.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)  # as asyncio has it
-            trial.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            trial.bind(address)
+        try:
+            with socket(family, kind, number) as trial:
+                if family == AF_INET6:
+                    trial.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)  # as asyncio has it
+                trial.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+                trial.bind(address)
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise
+            problem = error
+        else:
+            good.append(str(address[0]))
+    if not good:
+        raise problem
+    return good
 
 
-def _cannot_listen(settings: Settings, error: OSError) -> GharialError:
+def _cannot_listen(settings: Settings, error: OSError | UnicodeError) -> GharialError:
     where = f"{settings.host}:{settings.port}"
-    if error.errno == errno.EADDRINUSE:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return BadInput(
             "is in use", where, "another server", "a free port", "end the other server, or take another port"
         )
-    return BadInput("cannot be listened on", where, error.strerror or error, "an address of this machine, a free port")
+    reason = (error.strerror or error) if isinstance(error, OSError) else "no name of a machine"
+    return BadInput("cannot be listened on", where, reason, "an address of this machine, a free port")
