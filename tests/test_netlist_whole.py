@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The netlist of the whole machine against the RTL, and mistakes in it that must show.
 
-Synthesis takes minutes: with GHARIAL_LONG=1 it is done, otherwise a netlist that is there already is taken, if it is of
-today's sources.
+Synthesis takes minutes: the netlist in the repository is taken as long as it is of today's sources. With
+GHARIAL_LONG=1, and where it is not, one is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compiled import program as compiled
 from recordings import SHORT
 from rtl_device import needed, open_rtl
 from scripts.rtl import tools
-from sim.ecp5 import build, proof
+from sim.ecp5 import build, kept, proof
 from small_program import assemble
 from small_run import features, transcript
 
@@ -28,21 +28,28 @@ from gharial.model import compile_model, demo_model
 TINY = config("tiny")
 
 
+LONG = pytest.mark.skipif(not os.environ.get("GHARIAL_LONG"), reason="make bench runs it: GHARIAL_LONG=1")
+
+
 @pytest.fixture(scope="module")
-def netlist() -> Path:
+def usable() -> None:
     needed()
     problem = tools.lacking([tools.PYOSYS])
     if problem:
         pytest.skip(problem)
     tools.prepare()
-    if not (build.present("tiny") or os.environ.get("GHARIAL_LONG")):
-        pytest.skip("no netlist of today's sources is there: GHARIAL_LONG=1 makes it")
+
+
+@pytest.fixture(scope="module")
+def netlist(usable: None) -> Path:
     return build.synthesised("tiny")
 
 
 @pytest.fixture(scope="module")
-def made(netlist: Path) -> Path:
-    return build.library("tiny", netlist)
+def made(usable: None, request: pytest.FixtureRequest) -> Path:
+    if os.environ.get("GHARIAL_LONG"):
+        return build.library("tiny", request.getfixturevalue("netlist"))
+    return kept.library()
 
 
 def impatient(own: Config, path: Path) -> build.NetlistDevice:
@@ -60,7 +67,7 @@ def test_frames_and_their_clocks(made: Path, seed: int) -> None:
     assert proof.decoded(build.NetlistDevice(TINY, made), program, steps) == expected
 
 
-@pytest.mark.skipif(not os.environ.get("GHARIAL_LONG"), reason="make bench runs it: GHARIAL_LONG=1")
+@LONG
 def test_an_utterance(made: Path) -> None:
     """The same of the demo model."""
     program = compile_model(demo_model(), "tiny")
@@ -78,7 +85,17 @@ def test_everything_that_a_device_can_be_asked(made: Path) -> None:
         assert transcript(lambda own, seed=seed: build.NetlistDevice(own, made, seed), program) == expected
 
 
-@pytest.mark.skipif(not os.environ.get("GHARIAL_LONG"), reason="make bench runs it: GHARIAL_LONG=1")
+def test_a_netlist_of_other_sources_is_not_taken(usable: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "sources_digest", lambda: "0" * 64)
+    assert kept.words() is None
+
+
+@LONG
+def test_the_kept_netlist_is_what_synthesis_leaves(usable: None) -> None:
+    assert kept.words() == kept.made(), "after a change of the RTL: python -m sim.ecp5.kept"
+
+
+@LONG
 def test_a_mistake_shows(netlist: Path, seed: int) -> None:
     """Cells with the complement of their function: of ten, some are in the way of what comes out."""
     random = np.random.default_rng(seed)

@@ -22,6 +22,7 @@ from scripts.rtl.tools import BUILD, ToolError
 from gharial.devices.verilator import VerilatorDevice
 from gharial.devices.verilator import build as rtl
 from gharial.errors import DeviceError
+from gharial.files import write_atomically
 from gharial.isa.configs import Config, config
 from sim.ecp5 import table
 from sim.runtime import alone
@@ -70,29 +71,51 @@ def library(name: str, netlist: Path, change: Callable[[Path], object] | None = 
     """
     folder = FOLDER / (name if change is None else f"{name}-changed")
     with alone(folder):
-        own = folder / "netlist.json"
-        shutil.copyfile(netlist, own)
-        constants.take_out(own)
-        if change is not None:
-            change(own)
-        table.write(own, folder / "netlist.table")
-        own.unlink()
-        content = (folder / "netlist.table").read_bytes()
-        key = hashlib.sha256(content).hexdigest()[:16]
-        kept = folder / f"{key}.table"
-        (folder / "netlist.table").replace(kept)
-        return _compiled(config(name), kept, folder / f"{key}.so")
+        return compiled(config(name), content(netlist, folder, change), folder)
 
 
-def _compiled(own: Config, content: Path, made: Path) -> Path:
-    """The shim around a netlist."""
-    files = [HERE / "netlist.cpp", *sorted(rtl.SHIM.glob("*.cpp"))]
-    command = [tools.cxx(), *_OPTIONS, f'-DGHARIAL_NETLIST="{content}"', f"-DGHARIAL_ROWS={own.rows}"]
+def content(netlist: Path, folder: Path, change: Callable[[Path], object] | None = None) -> bytes:
+    """The table of a netlist (table.py), less what an image's build takes out of it; `folder` is for what it needs.
+
+    Raises:
+        ToolError: a cell that is not modelled.
+    """
+    own, made = folder / "netlist.json", folder / "netlist.table"
+    shutil.copyfile(netlist, own)
+    constants.take_out(own)
+    if change is not None:
+        change(own)
+    table.write(own, made)
+    found = made.read_bytes()
+    own.unlink()
+    made.unlink()
+    return found
+
+
+def compiled(own: Config, words: bytes, folder: Path) -> Path:
+    """The shim around a table; what is there already is taken."""
+    kept = folder / f"{hashlib.sha256(words).hexdigest()[:16]}.table"
+    if not kept.is_file():  # another process may be reading it
+        write_atomically(kept, iter([words]))
+    shims = sorted(rtl.SHIM.glob("*.cpp"))
+    command = [tools.cxx(), *_OPTIONS, f'-DGHARIAL_NETLIST="{kept}"', f"-DGHARIAL_ROWS={own.rows}"]
     command += [f"-DGHARIAL_COLS={own.cols}", *(f"-I{folder}" for folder in (HERE, HERE / "include", rtl.SHIM))]
-    command += ["-o", str(made), *map(str, files), "-pthread"]
-    done = subprocess.run(command, env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command += [*map(str, (HERE / "netlist.cpp", *shims)), "-pthread"]
+    sources = [path for place in (HERE, HERE / "include", rtl.SHIM) for path in sorted(place.glob("*.[ch]*"))]
+    key = hashlib.sha256(b"\0".join([repr(command).encode(), *(path.read_bytes() for path in sources)])).hexdigest()
+    made, part = kept.with_suffix(f".{key[:16]}.so"), folder / "part.so"
+    if made.is_file():
+        return made
+    done = subprocess.run(
+        [*command, "-o", str(part)],
+        env=tools.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode != 0:
         raise ToolError(f"the netlist's device does not compile\n{done.stdout[-2000:]}")
+    part.replace(made)
     return made
 
 
@@ -104,10 +127,11 @@ def synthesised(name: str) -> Path:
     """
     folder = BUILD / "synth" / f"{synth.WHOLE}-{name}"
     made, stamp = folder / "netlist.json", folder / "sources"
-    if not present(name):
-        stamp.unlink(missing_ok=True)
-        synth.synthesise(synth.WHOLE, name, folder, {})
-        stamp.write_text(_sources())
+    with alone(folder):
+        if not present(name):
+            stamp.unlink(missing_ok=True)
+            synth.synthesise(synth.WHOLE, name, folder, {})
+            stamp.write_text(sources_digest())
     return made
 
 
@@ -117,10 +141,10 @@ def present(name: str) -> bool:
     stamp, made = folder / "sources", folder / "netlist.json"
     if not (stamp.is_file() and made.is_file() and stamp.stat().st_mtime >= made.stat().st_mtime):
         return False  # another build of it came after the one that was marked
-    return stamp.read_text() == _sources()
+    return stamp.read_text() == sources_digest()
 
 
-def _sources() -> str:
+def sources_digest() -> str:
     """Digest of all that a netlist depends on."""
     paths = sorted([*sources.RTL.rglob("*.sv"), sources.RTL / "csr" / "gharial.rdl", sources.RTL / "configs.yaml"])
     texts = [path.read_bytes() for path in [*paths, Path(synth.__file__)]]
