@@ -40,7 +40,7 @@ def native_ngram(file: NgramFile) -> Ngram | None:
             )
         # The mapping lives as long as what reads it.
         data = mmap.mmap(source.fileno(), file.header.end, access=mmap.ACCESS_READ)
-        # An n-gram is looked up all over the file: with pages of 4 KiB most of that is looking up pages.
+        # An n-gram is looked up all over the file: with pages of 4 KiB each look begins with one at the pages.
         with suppress(AttributeError, OSError):  # not every system has large ones for files
             data.madvise(mmap.MADV_HUGEPAGE)
         return described(file.header, data)
