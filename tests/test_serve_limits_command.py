@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import websocket
 from certificates import MISSING, certificate
+from command import process
 from recordings import SHORT, samples
 from served import Process, served, trusting
 from serving import FRAME, said, transcript
@@ -33,10 +34,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     if not MISSING:
         pair = certificate(folder)
         words += ["--tls-certificate", pair[0], "--tls-key", pair[1]]
-    with served(folder, *words) as process:
-        yield process
-        assert process.stopped() == 0
-        assert KEY not in process.stderr and "on no" not in process.stderr
+    with served(folder, *words) as running:
+        yield running
+        assert running.stopped() == 0
+        assert KEY not in running.stderr and "on no" not in running.stderr
+
+
+def test_it_says_that_it_is_ready(server: Process) -> None:
+    """No key is needed; whoever asks has the server's own settings, whether it serves TLS among them."""
+    words = [word for word in server.process.args if isinstance(word, str)][2:]  # type: ignore[union-attr]
+    assert words[:3] == ["gharial", "serve", "--port"]
+    outcome = process("serve", "--ready", "--port", str(server.port), *words[4:])
+    assert (outcome.code, outcome.out, outcome.err) == (0, "ready\n", "")
 
 
 def test_a_key_is_needed(server: Process) -> None:

@@ -26,6 +26,7 @@ examples:
   gharial serve --ngram words.ngram --keywords names.json --compat
   gharial serve --config serve.toml --log-file serve.log
   gharial serve --config serve.toml --check
+  gharial serve --config serve.toml --ready
   gharial serve --tls-certificate server.pem --tls-key server.key --api-keys keys
   gharial serve --new-key desk >> keys
   gharial serve --show unit > gharial.service
@@ -62,6 +63,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--config", metavar="F", help="file of settings, TOML; or GHARIAL_SERVE_CONFIG=F")
     parser.add_argument("--check", action="store_true", help="look at all settings and files, and end")
+    parser.add_argument("--ready", action="store_true", help="ask the server that runs with these settings, and end")
     parser.add_argument("--show", choices=_SHOWN, help="print a unit for systemd, a file for containers, or settings")
     parser.add_argument("--new-key", metavar="NAME", help="make an API key, print its line for the file, and end")
     add_flags(parser, _MODEL)
@@ -85,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     with found.named(aliases):
         own = [rule.name for rule in settings_of(Settings) if rule.name in found.values]
         settings = Settings(models=_models(found, aliases), **{name: found.values[name] for name in own})
+        if args.ready:
+            return _ready(settings)
         return _serve(settings, args)
 
 
@@ -141,6 +145,14 @@ def _show(what: str) -> int:
     from importlib.resources import files
 
     terminal.emit(files("gharial").joinpath("data", "serve", _SHOWN[what]).read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def _ready(settings: Settings) -> int:
+    from gharial.serve.probe import probe
+
+    probe(settings)
+    terminal.emit("ready")
     return 0
 
 
