@@ -18,8 +18,9 @@ EXTENSIONS = (
     ("gharial.devices.emulator._engine", GHARIAL / "devices" / "emulator" / "engine", []),
     # Its round-off is specified: every product and sum is rounded by itself, on CPUs with fused ones too.
     ("gharial.features._transform", GHARIAL / "features" / "transform", ["-ffp-contract=off"]),
-    # Scores decide which hypotheses stay, so they are the same on every CPU. Small, as others' code runs in between.
-    ("gharial.decoding._search", GHARIAL / "decoding" / "core", ["-O2", "-ffp-contract=off"]),
+    # Scores decide which hypotheses stay, so they are the same on every CPU. Small, and no call by way of a table of
+    # addresses, as others' code runs in between.
+    ("gharial.decoding._search", GHARIAL / "decoding" / "core", ["-O2", "-fvisibility=hidden", "-ffp-contract=off"]),
 )
 REGISTERS = ROOT / "rtl" / "csr" / "gharial.rdl"
 # Copied into the package, each under its name with an underscore before it.

@@ -142,23 +142,23 @@ class _Run:
     def measure(self, steps: int) -> None:
         """Run so many steps of all streams."""
         search, device, clock, core = self.search, self.device, time.perf_counter, time.thread_time
-        tick = clock_cost(clock, clock)
+        begin, turn, tick = search.begin, search.turn, clock_cost()
         for _ in range(steps):
             for group in self.groups:
                 banks = np.zeros_like(group)
-                core()
-                used, began = core(), clock()
-                entries = search.begin(0, group, group, banks)
-                self.waits.append(clock() - began)
-                self.busy_s += core() - used - tick
+                began, used = clock(), core()
+                entries = begin(0, group, group, banks)
+                spent, waited = core() - used, clock() - began
+                self.busy_s += spent - tick
+                self.waits.append(waited)
                 while len(entries):
                     self.evaluations += len(entries)
                     results = device.decode(entries, self.step).tobytes()  # as the driver has them
-                    core()  # its way into the kernel is cold behind the table, and no part of the search
-                    used, began = core(), clock()
-                    entries, ended = search.turn(0, results)
-                    self.waits.append(clock() - began)
-                    self.busy_s += core() - used - tick
+                    began, used = clock(), core()
+                    entries, ended = turn(0, results)
+                    spent, waited = core() - used, clock() - began
+                    self.busy_s += spent - tick
+                    self.waits.append(waited)
                     self.tokens += len(ended.tokens)
                     self.queries += search.queries
                     for fault in ended.streams["fault"].tolist():

@@ -142,6 +142,16 @@ class _Outcomes(dict[int, Ended]):
         self[counts] = Ended(self.streams[: counts >> 32], self.tokens[: counts & 0xFFFFFFFF])
         return self[counts]
 
+    def more(self, count: int) -> Bytes:
+        """Room for at least so many tokens: more than ever before."""
+        self.clear()
+        self.tokens = np.zeros(2 * count, FINAL)
+        return self.tokens.view(np.uint8)
+
+
+def _ints(given: Any) -> Ints:
+    return np.asarray(given, np.int32)
+
 
 class BeamSearch:
     """Search over `streams` streams; docs/decoding.md, section 8, has the protocol.
@@ -207,12 +217,20 @@ class BeamSearch:
             native,
             # Its words' numbers, once and for all.
             np.array([native.word(word.encode()) if word else 0 for word in self._words] if native else [], np.uint32),
+            _ints,
         )
         self._entries = [_Entries(max_entries) for _ in range(lanes)]
         self._ended = [_Outcomes(streams, 4 * min(streams, 1024)) for _ in range(lanes)]
         for lane in range(lanes):
-            self._lend(lane)
+            # The arrays that the core writes to.
+            entries, ended = self._entries[lane], self._ended[lane]
+            written = entries.whole, ended.streams.view(np.uint8), ended.tokens.view(np.uint8)
+            self._core.use(lane, *written, entries, ended)
         self._grow()
+        # What every round calls is the core's own where it can be: a function of Python's in between costs a fifteenth.
+        self.__dict__["begin"] = self._core.begin
+        if self._ngram is None:
+            self.__dict__["turn"] = self._core.turn
 
     def open(self, stream: int, keywords: Keywords | None = None, prefix: Sequence[int] = ()) -> None:
         """Begin a stream, or begin it anew; results on their way for what it was are then nobody's.
@@ -241,10 +259,7 @@ class BeamSearch:
         Returns:
             Entries of a DECODE command, (n, 16) bytes; a view that the lane's next call writes over.
         """
-        try:
-            return self._core.begin(lane, streams, encoders, banks)
-        except TypeError:  # they are not all arrays of int32
-            return self._core.begin(lane, *(np.asarray(one, np.int32) for one in (streams, encoders, banks)))
+        return self._core.begin(lane, streams, encoders, banks)
 
     def feed(self, lane: int, results: Any, stride: int | None = None) -> Bytes:
         """Take the results of a lane's entries, in their order, as the device wrote them.
@@ -258,7 +273,7 @@ class BeamSearch:
             As `begin`: the next entries; none if the steps of all its streams have ended.
         """
         core, ngram = self._core, self._ngram
-        if core.feed(lane, results, self.stride if stride is None else stride) and ngram is not None:
+        if core.feed(lane, results, stride) and ngram is not None:
             self._grow()
             try:
                 core.score(lane, ngram.base_score, self._states, self._words, math.log(10.0))
@@ -269,20 +284,13 @@ class BeamSearch:
 
     def turn(self, lane: int, results: Any, stride: int | None = None) -> tuple[Bytes, Ended]:
         """`feed`, and `ended` after it, in one call."""
-        if self._ngram is not None:
-            return self.feed(lane, results, stride), self.ended(lane)
-        both = self._core.turn(lane, results, self.stride if stride is None else stride)
-        return both if both[1] is not None else (both[0], self.ended(lane))
+        if self._ngram is None:
+            return self._core.turn(lane, results, stride)
+        return self.feed(lane, results, stride), self.ended(lane)
 
     def ended(self, lane: int) -> Ended:
         """What `outcomes` tells, without an object for each stream and token."""
-        found = self._core.ended(lane)
-        while found is None:  # more tokens than ever before
-            had = self._ended[lane]
-            self._ended[lane] = _Outcomes(len(had.streams), 2 * len(had.tokens))
-            self._lend(lane)
-            found = self._core.ended(lane)
-        return found
+        return self._core.ended(lane)
 
     def outcomes(self, lane: int) -> list[Outcome]:
         """Streams whose step ended, or that failed, in the lane's last `begin` or `feed`."""
@@ -324,12 +332,6 @@ class BeamSearch:
     def pools(self) -> dict[str, tuple[int, int]]:
         """(free, all) of what the search keeps in pools."""
         return dict(zip(("slots", "hypotheses", "evaluations", "tokens", "ngrams"), self._core.pools(), strict=True))
-
-    def _lend(self, lane: int) -> None:
-        """The arrays that the core writes to."""
-        entries, ended = self._entries[lane], self._ended[lane]
-        written = entries.whole, ended.streams.view(np.uint8), ended.tokens.view(np.uint8)
-        self._core.use(lane, *written, entries, ended)
 
     def _grow(self) -> None:
         """A state object for each of the core's n-gram states; the first is the sentence's begin."""

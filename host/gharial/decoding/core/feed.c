@@ -45,9 +45,18 @@ static gh_fault take_result(gh_search *search, const gh_entry *asked, const uint
         __builtin_prefetch(&search->piece_flags[evaluation->candidates[i].token]);
         __builtin_prefetch(&search->pieces[evaluation->candidates[i].token]);
     }
+    if (one->tail != NONE)
+        __builtin_prefetch(gh_token_at(search, one->tail), 1);
     if (evaluation->count && one->ngram != NONE && search->ngram)
         __builtin_prefetch(gh_state_at(search, one->ngram), 1);
     return fault;
+}
+
+/* The free item that will be taken after so many others. */
+static void fetch_unused(const gh_pool *pool, int32_t after)
+{
+    if ((uint32_t)after < pool->free)
+        __builtin_prefetch(gh_pool_at(pool, pool->unused[pool->free - 1 - (uint32_t)after]), 1);
 }
 
 /* A state behind each candidate that the n-gram scores, and a query for it. */
@@ -64,6 +73,8 @@ static gh_fault query(gh_search *search, gh_lane *lane, int32_t entry)
         if (to == NONE)
             return GH_MEMORY;
         candidate->ngram = to;
+        fetch_unused(&search->hypotheses, lane->query_count);
+        fetch_unused(&search->tokens, lane->query_count);
         if (search->ngram)
             gh_ngram_prefetch(search->ngram, gh_state_at(search, one->ngram), word);
         lane->queries[lane->query_count++] = (gh_query){one->evaluation, i, one->ngram, candidate->token, to, entry};

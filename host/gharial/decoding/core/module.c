@@ -39,11 +39,12 @@ static int pieces_init(gh_search *search, const Py_buffer *letters, const Py_buf
 static int search_init(Search *self, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
     static const char formats[5] = {'i', 'I', 'i', 'B', 'I'};
-    PyObject *settings, *given[5], *scores;
+    PyObject *settings, *given[5], *scores, *ints;
     Py_buffer views[5];
     gh_options options = {0};
     int streams, lanes, entries, held = 0;
-    if (!PyArg_ParseTuple(args, "OiiiOOOOOO", &settings, &streams, &lanes, &entries, &given[0], &given[1], &given[2], &given[3], &scores, &given[4]) ||
+    if (!PyArg_ParseTuple(args, "OiiiOOOOOOO", &settings, &streams, &lanes, &entries, &given[0], &given[1], &given[2], &given[3], &scores, &given[4],
+                          &ints) ||
         gh_parse_options(settings, &options))
         return -1;
     if (scores != Py_None && (!PyObject_TypeCheck(scores, &NgramType) || !((Ngram *)scores)->ngram.bytes)) {
@@ -83,6 +84,7 @@ static int search_init(Search *self, PyObject *args, PyObject *Py_UNUSED(kwargs)
         } else {
             self->search = search;
             self->ngram = ngram ? Py_NewRef(scores) : NULL;
+            self->ints = Py_NewRef(ints);
         }
     }
     while (held--)
@@ -95,11 +97,12 @@ static void search_dealloc(Search *self)
     for (int32_t i = 0; self->search && i < self->search->stream_count; i++)
         Py_XDECREF(self->tries[i]);
     for (int32_t i = 0; self->search && i < self->search->lane_count; i++)
-        gh_lane_release(&self->views[i]);
+        gh_lane_release(self, &self->views[i]);
     free(self->views);
     free(self->tries);
     gh_search_free(self->search);
     Py_XDECREF(self->ngram);
+    Py_XDECREF(self->ints);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -182,7 +185,7 @@ static PyMethodDef methods[] = {
     {"ask", (PyCFunction)gh_lane_ask, METH_O, "Go on; what use was given for the number of entries, 0 at the end."},
     {"cancel", (PyCFunction)gh_lane_cancel, METH_O, "Give up a lane; its streams fail."},
     {"outcomes", (PyCFunction)gh_lane_outcomes, METH_O, "Streams whose step has ended."},
-    {"ended", (PyCFunction)gh_lane_ended, METH_O, "The same into arrays: what use was given for streams << 32 | tokens, or None: no room."},
+    {"ended", (PyCFunction)gh_lane_ended, METH_O, "The same into arrays: what use was given for streams << 32 | tokens."},
     {"kept", (PyCFunction)gh_kept, METH_VARARGS, "Hypotheses of a stream."},
     {"grown", (PyCFunction)search_grown, METH_NOARGS, "How often memory was taken since the search was made, prefixes apart."},
     {"pools", (PyCFunction)search_pools, METH_NOARGS, "(free, all) of slots, hypotheses, evaluations, tokens, n-gram states."},

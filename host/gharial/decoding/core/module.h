@@ -19,10 +19,20 @@ typedef struct {
     Py_buffer view;
 } Ngram;
 
+enum { ENDED_NEAR = 1024 };
+
+/* What Python is given for so many streams and tokens. */
+typedef struct {
+    long long counts; /* streams << 32 | tokens */
+    PyObject *given;  /* or NULL */
+} EndedView;
+
 /* Where a lane writes to: entries, streams whose step has ended, their final tokens; and what Python is given for so many of them. */
 typedef struct {
     Py_buffer entries, ended, tokens; /* obj: NULL until they are there */
     PyObject *of_entries, *of_ended;  /* mappings, by the number of entries, and of streams << 32 | tokens */
+    PyObject **entries_given;         /* what they gave, by the number of entries; or NULL */
+    EndedView *ended_given;           /* ENDED_NEAR, each place for many counts */
 } LaneViews;
 
 typedef struct {
@@ -31,6 +41,7 @@ typedef struct {
     PyObject **tries; /* of each stream, or NULL */
     LaneViews *views; /* of each lane */
     PyObject *ngram;  /* what scores, or NULL */
+    PyObject *ints;   /* makes an array of int32 of anything else */
     int queries;      /* of the last feed */
     int busy;         /* while a Python function scores: nothing else may be called */
 } Search;
@@ -52,7 +63,7 @@ PyObject *gh_lane_ask(Search *self, PyObject *lane);
 PyObject *gh_lane_cancel(Search *self, PyObject *lane);
 PyObject *gh_lane_outcomes(Search *self, PyObject *lane);
 PyObject *gh_lane_ended(Search *self, PyObject *lane);
-void gh_lane_release(LaneViews *views);
+void gh_lane_release(const Search *self, LaneViews *views);
 
 PyObject *gh_kept(Search *self, PyObject *args);
 PyObject *gh_score(Search *self, PyObject *args);

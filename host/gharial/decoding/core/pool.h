@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINE = 64, ONE_OWNER = -1, APART = -2 };
+#include "memory.h"
+
+enum { ONE_OWNER = -1, APART = -2 };
 
 typedef struct {
     char *items;          /* capacity x size, from a cache line's begin on; NULL if the items lie elsewhere (size 0) */
@@ -20,10 +22,11 @@ typedef struct {
     uint32_t free;        /* items on the stack */
     uint32_t grown;       /* how often it has doubled */
     int grows;            /* whether it doubles when it is used up */
+    int apart;            /* whether its memory is its own, as it is once it has grown */
 } gh_pool;
 
-/* 0, or -1 without memory; `pool` is all zero before. */
-int gh_pool_init(gh_pool *pool, size_t size, int holder_at, uint32_t capacity, int grows);
+/* Has its place in `memory`; where that has a base, all items are free then. */
+void gh_pool_init(gh_pool *pool, gh_memory *memory, size_t size, int holder_at, uint32_t capacity, int grows);
 
 void gh_pool_clear(gh_pool *pool);
 

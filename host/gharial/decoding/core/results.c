@@ -47,6 +47,34 @@ static void choose(const uint8_t *logits, int32_t classes, int32_t k, int32_t *c
     }
 }
 
+/* Whether one of the first `at` classes listed is that one. */
+static int listed_before(const uint8_t *listed, int32_t at, uint32_t class)
+{
+    for (int32_t i = 0; i < at; i++)
+        if (word(listed + 4 * i) >> 16 == class)
+            return 1;
+    return 0;
+}
+
+/* Whether these are k classes that there are, once each, their logits falling and the lower class first where two are equal. */
+static inline gh_fault check(const uint8_t *listed, int32_t k, uint32_t classes)
+{
+    uint64_t seen = 0; /* classes modulo 64: only where one is there already can a class be there twice */
+    int64_t before = INT64_MAX;
+    for (int32_t i = 0; i < k; i++) {
+        const uint32_t both = word(listed + 4 * i), class = both >> 16;
+        const uint64_t bit = (uint64_t)1 << class % 64;
+        const int32_t rank = (int32_t)(both << 16 | (class ^ 0xFFFF)); /* falls where logits do, and where classes rise behind equal ones */
+        if (class >= classes || (seen & bit && listed_before(listed, i, class)))
+            return GH_CLASS;
+        if (rank > before)
+            return GH_ORDER;
+        seen |= bit;
+        before = rank;
+    }
+    return GH_FINE;
+}
+
 /* Classes and logits of the list, checked. */
 static gh_fault list(const gh_options *o, const uint8_t *result, int32_t *classes, int32_t *logits)
 {
@@ -61,15 +89,8 @@ static gh_fault list(const gh_options *o, const uint8_t *result, int32_t *classe
         const uint32_t both = word(result + RESULT_HEAD + 4 * i);
         classes[i] = (int32_t)(both >> 16);
         logits[i] = (int16_t)(both & 0xFFFF);
-        if (classes[i] >= o->classes)
-            return GH_CLASS;
-        for (int32_t j = 0; j < i; j++)
-            if (classes[j] == classes[i])
-                return GH_CLASS;
-        if (i && (logits[i] > logits[i - 1] || (logits[i] == logits[i - 1] && classes[i] < classes[i - 1])))
-            return GH_ORDER;
     }
-    return GH_FINE;
+    return check(result + RESULT_HEAD, k, (uint32_t)o->classes);
 }
 
 static void apply_penalty(double penalty, int32_t blank, double log_blank, item *items, int32_t count)
@@ -101,45 +122,58 @@ static void put(gh_evaluation *out, int32_t token, double log_p)
     out->candidates[out->count++] = (gh_candidate){token, NONE, log_p, 0.0};
 }
 
-/* Nothing but blank is named, and no probability is changed: the list is in order already. */
-static gh_fault read_list(const gh_search *search, const int32_t *classes, const int32_t *logits, int32_t logit, double lse, int only_blank,
-                          gh_evaluation *out)
+/* A list of which nothing but blank is named, and no probability is changed: it is in order already, and is read where it lies. */
+static gh_fault read_list(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *out)
 {
     const gh_options *o = &search->options;
-    const double scale = search->scale, top = logits[0] * scale - lse;
-    const double least = o->topk_threshold >= 0 ? top - o->topk_threshold : -INFINITY;
-    int32_t blank = NONE;
-    for (int32_t i = 0; i < o->listed; i++)
-        blank = classes[i] == o->blank ? i : blank;
-    if (blank == NONE ? logit > logits[o->listed - 1] : logits[blank] != logit)
+    const int32_t k = o->listed, width = o->width, blank = o->blank;
+    const uint8_t *listed = result + RESULT_HEAD;
+    const double scale = search->scale, lse = (int32_t)word(result) * 0x1p-16;
+    if ((int32_t)(word(result + 12) & 0xFFFF) != k)
+        return GH_COUNT;
+    const gh_fault fault = check(listed, k, (uint32_t)o->classes);
+    if (fault)
+        return fault;
+    const double highest = signed16(listed) * scale;
+    if (cannot_be(lse, highest, search->most_lse))
+        return GH_LSE;
+    const int32_t logit = signed16(result + 4);
+    int32_t place = 0;
+    while (place < k && (int32_t)(word(listed + 4 * place) >> 16) != blank)
+        place++;
+    if (place == k ? logit > signed16(listed + 4 * (k - 1)) : signed16(listed + 4 * place) != logit)
         return GH_NAMED;
     out->blank = logit * scale - lse;
-    for (int32_t i = 0; i < o->listed && !only_blank; i++) {
-        const double log_p = logits[i] * scale - lse;
-        /* Blank may belong before the last one, which then is one too many. */
-        const int before = blank == NONE && logit == logits[i] && o->blank < classes[i];
-        if (!(log_p >= least) || i + before == o->width)
+    if (only_blank)
+        return GH_FINE;
+    const double least = o->topk_threshold >= 0 ? highest - lse - o->topk_threshold : -INFINITY;
+    int32_t count = k < width ? k : width;
+    /* Blank may belong before the last one, which then is one too many. */
+    if (place == k && count == width && signed16(listed + 4 * (width - 1)) == logit && blank < (int32_t)(word(listed + 4 * (width - 1)) >> 16))
+        count--;
+    for (int32_t i = 0; i < count; i++) {
+        const uint32_t both = word(listed + 4 * i);
+        const double log_p = (int16_t)(both & 0xFFFF) * scale - lse;
+        if (!(log_p >= least))
             break;
-        if (i != blank)
-            put(out, classes[i], log_p);
+        if (i != place)
+            put(out, (int32_t)(both >> 16), log_p);
     }
     return GH_FINE;
 }
 
-gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *out)
+/* The others. */
+static gh_fault read_any(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *out)
 {
     const gh_options *o = &search->options;
     const double lse = (int32_t)word(result) * 0x1p-16;
     int32_t classes[MOST_LISTED], logits[MOST_LISTED], blank = NONE, eos = NONE, count = o->listed;
     item items[MOST_LISTED + MOST_NAMED];
-    out->count = 0;
     const gh_fault fault = list(o, result, classes, logits);
     if (fault)
         return fault;
     if (cannot_be(lse, logits[0] * search->scale, search->most_lse))
         return GH_LSE;
-    if (o->blank_penalty == 0.0 && o->eos_token == NONE)
-        return read_list(search, classes, logits, signed16(result + 4), lse, only_blank, out);
     for (int32_t i = 0; i < count; i++) {
         items[i] = (item){classes[i], logits[i] * search->scale - lse};
         blank = classes[i] == o->blank ? i : blank;
@@ -179,4 +213,13 @@ gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank,
             put(out, items[i].token, items[i].log_p);
     }
     return GH_FINE;
+}
+
+gh_fault gh_read(const gh_search *search, const uint8_t *result, int only_blank, gh_evaluation *out)
+{
+    const gh_options *o = &search->options;
+    out->count = 0;
+    if (o->blank_penalty == 0.0 && o->eos_token == NONE && o->mode != MODE_ALL)
+        return read_list(search, result, only_blank, out);
+    return read_any(search, result, only_blank, out);
 }

@@ -107,10 +107,10 @@ static void want(const gh_search *search, gh_stream *stream)
 
 static void put_word(uint8_t *to, uint32_t word)
 {
-    to[0] = (uint8_t)word;
-    to[1] = (uint8_t)(word >> 8);
-    to[2] = (uint8_t)(word >> 16);
-    to[3] = (uint8_t)(word >> 24);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap32(word);
+#endif
+    memcpy(to, &word, sizeof word);
 }
 
 /* Whether a lane's member may have one more slot. The lane's first one may take as many as it can need, so that it gets to the end of its
@@ -163,7 +163,13 @@ static int emit(gh_search *search, gh_lane *lane, int32_t place, int32_t hypothe
     put_word(to + 8, (uint32_t)token);
     put_word(to + 12, 0);
     gh_hold_slot(search, one->slot);
-    lane->entries[lane->entry_count++] = (gh_entry){member->stream, hypothesis, source, one->slot, member->generation, (uint8_t)joint};
+    gh_entry *entry = &lane->entries[lane->entry_count++];
+    entry->stream = member->stream;
+    entry->hypothesis = hypothesis;
+    entry->source = source;
+    entry->destination = one->slot;
+    entry->generation = member->generation;
+    entry->joint = (uint8_t)joint;
     stream->asked++;
     return 1;
 }
@@ -198,11 +204,12 @@ static void step_members(gh_search *search, gh_lane *lane)
     lane->member_count = staying;
 }
 
-int32_t gh_ask(gh_search *search, int32_t number, uint8_t *entries)
+int32_t gh_ask(gh_search *search, int32_t number, uint8_t *entries, int begun)
 {
     gh_lane *lane = &search->lanes[number];
     lane->entry_count = 0;
-    step_members(search, lane);
+    if (!begun) /* else each wants its best hypothesis evaluated */
+        step_members(search, lane);
     for (;;) {
         for (int32_t i = 0; i < lane->member_count; i++) {
             gh_stream *stream = gh_stream_at(search, lane->members[i].stream);

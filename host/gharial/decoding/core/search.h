@@ -182,6 +182,7 @@ typedef struct {
     uint32_t *words;        /* in the n-gram; NOT_SCORED */
     uint32_t *letters_at;   /* where its letters begin in `letters`, and the next one's */
     uint32_t *letters;
+    void *memory; /* what all of it lies in but the letters, tokens of lanes, and pools that have grown */
     char *streams;
     size_t stream_bytes; /* of each */
     gh_lane *lanes;
@@ -278,7 +279,8 @@ static inline double gh_mean(const gh_hypothesis *one)
 /* Streams are far away after a round of many others: what is needed first of all of a batch is asked for at once. */
 void gh_fetch(const gh_search *search, const int32_t *streams, int32_t count);
 void gh_begin(gh_search *search, int32_t lane, const int32_t *streams, const int32_t *encoders, const int32_t *banks, int32_t count);
-int32_t gh_ask(gh_search *search, int32_t lane, uint8_t *entries);
+/* begun: whether this follows gh_begin, and no results have come yet. */
+int32_t gh_ask(gh_search *search, int32_t lane, uint8_t *entries, int begun);
 void gh_cancel(gh_search *search, int32_t lane);
 
 /* feed.c: results in. Queries are open after it where the n-gram is not the search's own. */

@@ -16,45 +16,65 @@ static int32_t usual_streams(const gh_search *search)
     return search->stream_count < STREAMS ? search->stream_count : STREAMS;
 }
 
-static int lane_init(const gh_search *search, gh_lane *lane)
+static void lay_out_lane(const gh_search *search, gh_memory *memory, gh_lane *lane)
 {
     const size_t streams = (size_t)search->stream_count, entries = (size_t)search->most_entries;
-    lane->members = malloc(streams * sizeof *lane->members);
-    lane->outcomes = malloc(streams * sizeof *lane->outcomes);
-    lane->entries = malloc(entries * sizeof *lane->entries);
-    lane->queries = malloc(entries * (size_t)(search->options.width + 1) * sizeof *lane->queries);
-    lane->final_room = FINALS * usual_streams(search);
-    lane->finals = malloc((size_t)lane->final_room * sizeof *lane->finals);
-    return lane->members && lane->outcomes && lane->entries && lane->queries && lane->finals ? 0 : -1;
+    lane->members = gh_take(memory, streams * sizeof *lane->members);
+    lane->outcomes = gh_take(memory, streams * sizeof *lane->outcomes);
+    lane->entries = gh_take(memory, entries * sizeof *lane->entries);
+    lane->queries = gh_take(memory, entries * (size_t)(search->options.width + 1) * sizeof *lane->queries);
+}
+
+/* All that there is at the start, what is used in every step first. */
+static void lay_out(gh_search *search, gh_memory *memory, int32_t slot_count)
+{
+    const gh_options *o = &search->options;
+    const uint32_t wide = (uint32_t)usual_streams(search) * (uint32_t)o->width;
+    const size_t classes = (size_t)o->classes, evaluation = sizeof(gh_evaluation) + (size_t)o->width * sizeof(gh_candidate);
+    search->streams = gh_take(memory, (size_t)search->stream_count * search->stream_bytes);
+    for (int32_t i = 0; i < search->lane_count; i++)
+        lay_out_lane(search, memory, &search->lanes[i]);
+    gh_pool_init(&search->slots, memory, sizeof(gh_slot), offsetof(gh_slot, holders), (uint32_t)slot_count, 0);
+    gh_pool_init(&search->hypotheses, memory, sizeof(gh_hypothesis), ONE_OWNER, HYPOTHESES * wide, 1);
+    gh_pool_init(&search->evaluations, memory, (evaluation + LINE - 1) / LINE * LINE, ONE_OWNER, EVALUATIONS * wide, 1);
+    gh_pool_init(&search->tokens, memory, sizeof(gh_token), offsetof(gh_token, holders), TOKENS * wide, 1);
+    if (search->ngram)
+        gh_pool_init(&search->ngrams, memory, sizeof(gh_context), offsetof(gh_context, holders), NGRAMS * wide, 1);
+    else
+        gh_pool_init(&search->ngrams, memory, 0, APART, o->ngram ? NGRAMS * wide : 1, 1);
+    search->words = gh_take(memory, classes * sizeof *search->words);
+    search->piece_flags = gh_take(memory, classes);
+    search->pieces = gh_take(memory, classes * sizeof *search->pieces);
 }
 
 static int set_up(gh_search *search, const int32_t *slots, int32_t slot_count)
 {
-    const gh_options *o = &search->options;
-    const uint32_t wide = (uint32_t)usual_streams(search) * (uint32_t)o->width;
-    const size_t evaluation = sizeof(gh_evaluation) + (size_t)o->width * sizeof(gh_candidate);
-    search->stream_bytes = (sizeof(gh_stream) + 2 * (size_t)o->width * sizeof(int32_t) + LINE - 1) / LINE * LINE;
-    search->streams = aligned_alloc(LINE, (size_t)search->stream_count * search->stream_bytes);
+    gh_memory memory = {NULL, 0};
+    search->stream_bytes = (sizeof(gh_stream) + 2 * (size_t)search->options.width * sizeof(int32_t) + LINE - 1) / LINE * LINE;
     search->lanes = calloc((size_t)search->lane_count, sizeof *search->lanes);
-    if (!search->streams || !search->lanes)
+    if (!search->lanes)
         return -1;
+    lay_out(search, &memory, slot_count);
+    search->memory = gh_aligned(memory.used);
+    if (!search->memory)
+        return -1;
+    memory = (gh_memory){search->memory, 0};
+    lay_out(search, &memory, slot_count);
     memset(search->streams, 0, (size_t)search->stream_count * search->stream_bytes);
-    for (int32_t i = 0; i < search->lane_count; i++)
-        if (lane_init(search, &search->lanes[i]))
-            return -1;
     for (int32_t i = 0; i < search->stream_count; i++) {
         gh_stream *stream = gh_stream_at(search, i);
         stream->active = stream->finished = (gh_list){NONE, NONE};
     }
-    if (gh_pool_init(&search->slots, sizeof(gh_slot), offsetof(gh_slot, holders), (uint32_t)slot_count, 0))
-        return -1;
     for (int32_t i = 0; i < slot_count; i++)
         *(gh_slot *)gh_pool_at(&search->slots, i) = (gh_slot){0, (uint32_t)slots[i]};
-    return gh_pool_init(&search->hypotheses, sizeof(gh_hypothesis), ONE_OWNER, HYPOTHESES * wide, 1) ||
-           gh_pool_init(&search->evaluations, (evaluation + LINE - 1) / LINE * LINE, ONE_OWNER, EVALUATIONS * wide, 1) ||
-           gh_pool_init(&search->tokens, sizeof(gh_token), offsetof(gh_token, holders), TOKENS * wide, 1) ||
-           (search->ngram ? gh_pool_init(&search->ngrams, sizeof(gh_context), offsetof(gh_context, holders), NGRAMS * wide, 1)
-                          : gh_pool_init(&search->ngrams, 0, APART, o->ngram ? NGRAMS * wide : 1, 1));
+    for (int32_t i = 0; i < search->lane_count; i++) {
+        gh_lane *lane = &search->lanes[i];
+        lane->final_room = FINALS * usual_streams(search);
+        lane->finals = malloc((size_t)lane->final_room * sizeof *lane->finals);
+        if (!lane->finals)
+            return -1;
+    }
+    return 0;
 }
 
 gh_search *gh_search_new(const gh_options *options, int32_t streams, int32_t lanes, int32_t most_entries, const int32_t *slots,
@@ -84,27 +104,19 @@ void gh_search_free(gh_search *search)
 {
     if (!search)
         return;
-    for (int32_t i = 0; search->lanes && i < search->lane_count; i++) {
-        free(search->lanes[i].members);
-        free(search->lanes[i].outcomes);
-        free(search->lanes[i].entries);
-        free(search->lanes[i].queries);
+    for (int32_t i = 0; search->lanes && i < search->lane_count; i++)
         free(search->lanes[i].finals);
-    }
-    for (int32_t i = 0; search->streams && i < search->stream_count; i++)
+    for (int32_t i = 0; search->memory && i < search->stream_count; i++)
         free(gh_stream_at(search, i)->prefix);
     gh_pool_clear(&search->slots);
     gh_pool_clear(&search->hypotheses);
     gh_pool_clear(&search->evaluations);
     gh_pool_clear(&search->tokens);
     gh_pool_clear(&search->ngrams);
-    free(search->pieces);
-    free(search->piece_flags);
     free(search->letters_at);
     free(search->letters);
-    free(search->streams);
     free(search->lanes);
-    free(search->words);
+    free(search->memory);
     free(search);
 }
 

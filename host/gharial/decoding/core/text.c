@@ -47,12 +47,9 @@ static gh_append appended(const uint32_t *letters, uint32_t count, int mark, uin
 int gh_set_pieces(gh_search *search, const uint32_t *letters, const int32_t *ends, const uint8_t *scored, const uint32_t *words)
 {
     const size_t count = (size_t)search->options.classes, total = (size_t)ends[count - 1];
-    search->pieces = aligned_alloc(LINE, count * sizeof *search->pieces);
-    search->piece_flags = malloc(count);
-    search->words = malloc(count * sizeof *search->words);
     search->letters_at = malloc((count + 1) * sizeof *search->letters_at);
     search->letters = malloc((total + 1) * sizeof *search->letters);
-    if (!search->pieces || !search->piece_flags || !search->words || !search->letters_at || !search->letters)
+    if (!search->letters_at || !search->letters)
         return -1;
     memcpy(search->letters, letters, total * sizeof *letters);
     search->letters_at[0] = 0;
