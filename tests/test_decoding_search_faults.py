@@ -261,6 +261,23 @@ def test_wrong_calls() -> None:
         BeamSearch(replace(case.model, eos=None), DecoderOptions(eos="blank"), streams=1, slots=[1])  # type: ignore[arg-type]
 
 
+def test_a_lane_begun_by_what_makes_its_arrays() -> None:
+    """Streams that are no array are made one by code that may use the search itself."""
+    search, device = opened(Case(DecoderOptions(), 3), 2)
+
+    class Streams:
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            begin(search, device, [0])
+            return np.array([1])
+
+    with pytest.raises(OverflowError):
+        search.begin(0, [1 << 40], [101], [0])
+    with pytest.raises(RuntimeError, match="in use"):
+        search.begin(0, Streams(), [101], [0])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        search.turn(0)  # type: ignore[call-arg]
+
+
 def test_memory_stays(seed: int) -> None:
     """No pool grows beyond what a step can need, and a limit on finals holds tokens back for that long only.
 

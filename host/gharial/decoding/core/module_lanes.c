@@ -170,8 +170,10 @@ PyObject *gh_lane_begin(Search *self, PyObject *const *args, Py_ssize_t count)
         held++;
     if (held == 3) {
         const Py_ssize_t streams = views[0].len / 4;
-        if (streams > self->search->stream_count || views[1].len != views[0].len || views[2].len != views[0].len ||
-            !can_begin(self->search, views[0].buf, views[1].buf, views[2].buf, (int32_t)streams))
+        if (self->search->lanes[number].stage != LANE_FREE) /* what makes an array may be anybody's code */
+            PyErr_SetString(PyExc_RuntimeError, "the lane is in use");
+        else if (streams > self->search->stream_count || views[1].len != views[0].len || views[2].len != views[0].len ||
+                 !can_begin(self->search, views[0].buf, views[1].buf, views[2].buf, (int32_t)streams))
             PyErr_SetString(PyExc_ValueError, "streams between two steps, once each, with encoder slots and banks wanted");
         else {
             gh_begin(self->search, (int32_t)number, views[0].buf, views[1].buf, views[2].buf, (int32_t)streams);
