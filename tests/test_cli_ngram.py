@@ -7,11 +7,11 @@ import hashlib
 import io
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -225,28 +225,50 @@ def test_a_build_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Sig
     """Neither its folder nor KenLM's program, here one that does not end by itself."""
     tool = tmp_path / "kenlm" / "lmplz"
     tool.parent.mkdir()
-    tool.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/kenlm/id\nexec sleep 600\n")
+    pipe = tool.parent / "pipe"
+    os.mkfifo(pipe)
+    tool.write_text(f"#!/bin/sh\nexec 3> {pipe}\necho begun >&3\nexec sleep 600\n")
     tool.chmod(0o755)
     (tool.parent / "build_binary").symlink_to(tool)
     work = tmp_path / "work"
     work.mkdir()
     (work / "t.txt").write_text("go left\n")
     command = [sys.executable, "-m", "gharial", "ngram", "build", "t.txt", "--model", str(DEMO), "-o", "o"]
+    alive = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     running = subprocess.Popen(
         command,
         cwd=work,
         env=environment(GHARIAL_KENLM=str(tool.parent)),
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
-    child = tool.parent / "id"
-    while not (child.exists() and child.read_text().strip()):
-        assert running.poll() is None
-        time.sleep(0.01)
+    # The program alone has the other end. Its process number may outlive it: whoever adopts it reads its end late.
+    assert select.select([alive], [], [], 60)[0] and os.read(alive, 16) == b"begun\n"
     running.send_signal(number)
     assert running.wait(60) == 128 + number
     assert [path.name for path in work.iterdir()] == ["t.txt"]
-    # It is an orphan then: whoever adopts it reads its end, sooner or later.
-    with pytest.raises(ProcessLookupError):
-        for _ in range(6000):
-            os.kill(int(child.read_text()), 0)
-            time.sleep(0.01)
+    assert select.select([alive], [], [], 60)[0] and os.read(alive, 16) == b""
+    os.close(alive)
+
+
+def test_a_signal_while_a_program_starts_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def interrupted(*words: object, **options: object) -> object:
+        begun.append(popen(*words, **options))
+        signal.raise_signal(signal.SIGTERM)
+        return begun[0]
+
+    def handle(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        nothing = subprocess.DEVNULL
+        with pytest.raises(KeyboardInterrupt), tools.running(["sleep", "600"], nothing, nothing, nothing):
+            pytest.fail("the signal was lost")
+        assert signal.getsignal(signal.SIGTERM) is handle
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert begun[0].returncode == -signal.SIGKILL

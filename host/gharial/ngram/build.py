@@ -176,17 +176,18 @@ def _estimate(
 
 def _fed(command: Sequence[str | Path], blocks: Iterable[bytes], log: Path) -> tuple[int, str]:
     """Exit code and error output of a program that is given the blocks on its standard input."""
-    with log.open("wb") as output:
-        child = tools.start(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output)
-        with tools.ended(child):
-            pipe = child.stdin
-            assert pipe is not None
-            with suppress(BrokenPipeError):  # it has ended; its exit code says why
-                for block in blocks:
-                    pipe.write(block)
-            with suppress(BrokenPipeError):
-                pipe.close()
-            code = child.wait()
+    with (
+        log.open("wb") as output,
+        tools.running(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output) as child,
+    ):
+        pipe = child.stdin
+        assert pipe is not None
+        with suppress(BrokenPipeError):  # it has ended; its exit code says why
+            for block in blocks:
+                pipe.write(block)
+        with suppress(BrokenPipeError):
+            pipe.close()
+        code = child.wait()
     return code, log.read_text(errors="replace")
 
 

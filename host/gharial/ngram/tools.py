@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -36,6 +38,7 @@ _BUILD = f"build them once: gharial ngram build --build-tools; or put them on PA
 Output = int | IO[bytes]
 """Where a program's output goes, as subprocess has it."""
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LAST = 4096  # bytes of a program's output that are looked at for what went wrong
 
 
@@ -147,10 +150,11 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 def _run(command: Sequence[str], folder: Path, what: str) -> None:
     log = folder / "log.txt"
-    with log.open("wb") as output:
-        child = start(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        with ended(child):
-            code = child.wait()
+    with (
+        log.open("wb") as output,
+        running(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as child,
+    ):
+        code = child.wait()
     if code:
         text = log.read_text(errors="replace")
         if "Could NOT find Boost" in text or "BoostConfig.cmake" in text:
@@ -160,24 +164,35 @@ def _run(command: Sequence[str], folder: Path, what: str) -> None:
         raise GharialError(f"{what} failed (exit {code}): {why(text)}")
 
 
-def start(command: Sequence[str | Path], stdin: int, stdout: Output, stderr: Output) -> subprocess.Popen[bytes]:
-    """A program in a process group of its own, so that it can be ended with its children."""
-    return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
+@contextmanager
+def running(
+    command: Sequence[str | Path], stdin: int, stdout: Output, stderr: Output
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a process group of its own; it and its children are ended where the block is left by an exception.
 
-
-class ended:  # noqa: N801 - reads as what it does: with ended(child)
-    """Ends a child and its children where the block is left by an exception."""
-
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self._child = child
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._child.poll() is None:
-            os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
+    A signal that comes while it starts is handled once it has: an exception before then would leave it to itself.
+    """
+    came: list[int] = []
+    main_thread = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in _ENDING} if main_thread else {}
+    ours = {number: handler for number, handler in before.items() if callable(handler)}
+    child = None
+    try:
+        try:
+            for number in ours:
+                signal.signal(number, lambda number, _: came.append(number))
+            child = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
+        finally:
+            for number, handler in ours.items():
+                signal.signal(number, handler)
+        for arrived in came:
+            signal.raise_signal(arrived)
+        yield child
+    except BaseException:
+        if child is not None and child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        raise
 
 
 def why(output: str) -> str:
