@@ -32,7 +32,7 @@ demo: setup-sim
 	@$(VENV_PYTHON) scripts/demo.py
 
 test: setup-test
-	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q -n $(TEST_PROCESSES) tests
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -q -n $(TEST_PROCESSES) --dist worksteal tests
 
 lint: setup-lint
 	@$(VENV_PYTHON) -m ruff check
