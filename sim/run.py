@@ -28,6 +28,8 @@ public_flat_rw -module "{top}" -var "*_i"
 public_flat_rw -module "{top}" -var "*_o"
 """
 OPTIONS = ["--quiet", "--assert", "--timing", "-O3", "--x-assign", "unique", "--x-initial", "unique"]
+# In one piece: several would be compiled in parallel, but precompiling Verilator's headers for them takes longer.
+OPTIONS += ["--output-split", "0"]
 # Properties written for formal proofs hold in every simulation too.
 DEFINES = {"FORMAL": 1}
 
@@ -74,16 +76,20 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
         Failed: a test failed, or no test ran.
     """
     from cocotb_tools.check_results import get_results
+    from cocotb_tools.config import share_dir
     from cocotb_tools.runner import Verilator, VerilatorControlFile
 
+    main = str(share_dir / "lib" / "verilator" / "verilator.cpp")
+
     class PortsOnly(Verilator):
-        """The runner without --public-flat-rw, and with objects that benches share."""
+        """The runner without --public-flat-rw, with objects that benches share, and all else compiled in one piece."""
 
         def _build_command(self) -> list[list[str]]:
             verilate, compile_all = super()._build_command()
             verilate.remove("--public-flat-rw")
-            share = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "sim.runtime", str(self.build_dir)]
-            return [verilate, share, compile_all]
+            verilate.remove(main)
+            share = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "sim.runtime", str(self.build_dir), main]
+            return [verilate, share, ["Vtop_bench.mk" if word == "Vtop.mk" else word for word in compile_all]]
 
     folder = BUILD / "sim" / (run.name.replace("/", "-") + ("-waves" if waves else ""))
     with alone(folder):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verilator's own objects, the same for every bench: `python -m sim.runtime FOLDER` puts them into a build folder.
+"""Verilator's own objects, the same for every bench: `python -m sim.runtime FOLDER MAIN` puts them into a build folder.
 
 That is done between verilating and compiling, so that each is compiled once in all: it takes three quarters of a small
 bench's build. They are kept in build/sim/runtime, by what they were compiled with.
@@ -41,6 +41,20 @@ def objects(switches: str) -> list[str]:
     return [f"{name}.o" for found in GLOBALS.findall(switches) for name in re.findall(r"\w+", found)]
 
 
+def join(folder: Path, main: Path) -> None:
+    """Have the source `main` compiled as one of the design's, not by itself: reading Verilator's headers takes longest.
+
+    `make -f Vtop_bench.mk` then does what Vtop.mk says.
+    """
+    own = folder / "Vtop_bench.cpp"
+    for path, text in (
+        (own, main.read_text(encoding="utf-8")),
+        (folder / "Vtop_bench.mk", f"VM_CLASSES_FAST = {own.stem}\ninclude Vtop.mk\n"),
+    ):
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
 def supply(folder: Path) -> None:
     """Compile the objects, or take them from an earlier bench of the same switches, compiler and Verilator.
 
@@ -66,4 +80,5 @@ def supply(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    join(Path(sys.argv[1]), Path(sys.argv[2]))
     supply(Path(sys.argv[1]))

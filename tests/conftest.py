@@ -16,6 +16,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What the tests simulate on the RTL takes less time than compiling it with full effort would.
+os.environ.setdefault("GHARIAL_RTL_BUILD", "quick")
+
 # No deadline: on a busy machine a slow example is no fault. A failing example is printed with what reproduces it.
 hypothesis.settings.register_profile("gharial", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("gharial")
