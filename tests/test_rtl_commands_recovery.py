@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rtl_pair import BOTH, HALTED, HAS_PROGRAM, PATTERN, START, TOKEN, Pair, lively, pair_for
+from rtl_pair import BOTH, HALTED, HAS_PROGRAM, PATTERN, START, TOKEN, Pair, lively, packed, pair_for
 from sim.reference.slots import Life, pack_encoder, pack_prediction
 
 from gharial.isa import _registers as reg
-from gharial.isa.commands import SLOT_ENTRY, Flag, Operation
+from gharial.isa.commands import ENCODE_ENTRY, SLOT_ENTRY, Flag, Operation
 from gharial.isa.faults import Fault, Unit
 from gharial.isa.header import HEADER
 
@@ -165,6 +165,56 @@ def test_soft_reset_at_any_time(pair: Pair, number: int, seed: int) -> None:
         work.check(completed)
         freed |= {prediction for prediction, _ in work.freed}
     assert freed == {False, True}
+
+
+def test_soft_reset_while_a_command_is_accepted(pair: Pair) -> None:
+    """At every clock until entries compute: the command's slots, free before, are free again, as if it had never been
+    posted. For a clock or two of these the slot table is just about to take them for live."""
+    features = np.ones((2, 12))
+    pair.anew()
+    for clocks in range(160):
+        entries = [{"slot": n, "prediction": n, "features": features, "reset": 1} for n in (0, 1)]
+        pair.put_steps(Operation.GREEDY, entries)
+        pair.rtl.device.ring_doorbell(1)
+        pair.rtl.device.advance(clocks)  # type: ignore[attr-defined]
+        assert pair.rtl.read(reg.CPL_TAIL) == 0
+        pair.anew()
+        pair.compare_slots([0, 1], [0, 1])
+        pair.anew()
+
+
+def test_soft_reset_while_a_command_comes_to_its_end(pair: Pair) -> None:
+    """At every clock about its end, with a long read on the bus that a soft reset waits for: the slots of a command
+    that was done before stay, but for those that the one that is dropped writes, too."""
+    device: Any = pair.rtl.device
+    features = np.ones((2, 12))
+    refused = b"".join(packed(ENCODE_ENTRY, slot=0, vectors=7) for _ in range(pair.config.max_entries))
+
+    def begin() -> int:
+        """One command done, one at work, one with many entries in the ring; the clock."""
+        entries = [{"slot": n, "prediction": n, "features": features, "reset": 1} for n in (0, 1)]
+        pair.steps(Operation.GREEDY, entries)
+        pair.post(Operation.NOP)
+        pair.post(Operation.NOP)
+        pair.flush()
+        pair.put_steps(Operation.GREEDY, entries[1:])
+        pair.put(pair.descriptor(Operation.ENCODE, refused))
+        device.ring_doorbell(4)
+        return int(device.cycles)
+
+    pair.anew()
+    began = begin()
+    assert pair.rtl.wait(4)
+    clocks = device.cycles - began
+    pair.anew()
+    for early in range(25, 75):
+        began = begin()
+        device.advance(clocks - 110)
+        device.ring_doorbell(5)
+        device.advance(clocks - early - (device.cycles - began))
+        pair.anew()
+        pair.compare_slots([0], [0])
+        pair.anew()
 
 
 @pytest.mark.parametrize("number", range(3))

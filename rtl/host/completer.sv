@@ -64,7 +64,7 @@ module completer
     Answer,
     Publish,
     Unwritten,  // the completion could not be written, and does not count
-    Halted
+    Halted  // and from a purge on
   } state_e;
 
   command_t head;
@@ -239,6 +239,8 @@ module completer
       default: ;  // until reset
     endcase
 
+    // What shows at the head is an older command from here on: no end of work may be laid to it.
+    if (purge_i) state_q <= Halted;
     if (rst_i) begin
       state_q <= Gather;
       failure_q <= NoFailure;
@@ -249,4 +251,12 @@ module completer
       joints_q <= '0;
     end
   end
+
+`ifdef FORMAL
+  logic works;
+  assign works = (done_valid_i && done_ready_o) || (state_q != Gather && state_q != Halted);
+  always_ff @(posedge clk_i) begin
+    if (!rst_i && works) a_head : assert (head_valid);
+  end
+`endif  // FORMAL
 endmodule

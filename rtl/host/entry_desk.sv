@@ -181,7 +181,10 @@ module entry_desk
       .failure_o(entry_failure_o)
   );
 
-  // An accepted entry: a full step leaves its encoder slot live, a shorter one ended; a prediction step leaves its destination live.
+  // An accepted entry: a full step leaves its encoder slot live, a shorter one ended; a prediction step leaves its destination live. Not in the clock
+  // in which a soft reset frees the slots of the command in check.
+  logic accepts;
+  assign accepts = accept_i && !hold_i;
   logic full_step_q, predicts, set_enc, set_pred, set_live, set_ended;
   logic [15:0] set_slot;
   always_ff @(posedge clk_i) full_step_q <= entry[0][20:18] == header_i.vectors;
@@ -209,8 +212,8 @@ module entry_desk
       .mark_destination_i(mark_i && mark_destination),
       .set_enc_slot_i(set_enc ? set_slot : enc_slot_q),
       .set_pred_slot_i(set_pred ? set_slot : destination_slot_q),
-      .set_enc_i(set_enc || (accept_i && encodes)),
-      .set_pred_i(set_pred || (accept_i && predicts)),
+      .set_enc_i(set_enc || (accepts && encodes)),
+      .set_pred_i(set_pred || (accepts && predicts)),
       .live_i(accept_i ? (full_step_q || decodes) : set_live),
       .pred_live_i(accept_i || set_live),
       .ended_i(accept_i ? !full_step_q : set_ended),
