@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -132,19 +133,27 @@ class Soc(SoCMini):
         self.comb += led.eq(accelerator.halted)
 
     def _add_ethernet(self, board: Board) -> None:
-        """Etherbone on the board's gigabit PHY."""
-        from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
+        """Etherbone, its packets taken apart at the system clock, four bytes at a time.
 
+        LiteEth would do that a byte at a time at the PHY's 125 MHz as well, which an ECP5 does not reach there
+        (docs/bitstream.md).
+        """
         assert board.ethernet is not None
-        self.ethphy = LiteEthPHYRGMII(
-            clock_pads=self.platform.request("eth_clocks"), pads=self.platform.request("eth"), rx_delay=0
-        )
+        self.ethphy = self._phy()
         self.add_etherbone(
             phy=self.ethphy,
             ip_address=board.ethernet.ip,
             udp_port=board.ethernet.udp_port,
             mac_address=int(board.ethernet.mac.replace(":", ""), 16),
+            data_width=32,
         )
+
+    def _phy(self) -> LiteXModule:
+        """The board's gigabit PHY."""
+        from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
+
+        pads = (self.platform.request(name) for name in ("eth_clocks", "eth"))
+        return LiteEthPHYRGMII(*pads, rx_delay=0)
 
 
 def _on_board(board: Board) -> tuple[LatticeECP5Platform, Signal, Signal, Signal]:
@@ -169,8 +178,15 @@ def _on_board(board: Board) -> tuple[LatticeECP5Platform, Signal, Signal, Signal
 
 
 def write(board: Board, folder: Path, bridge_hz: int | None = None) -> None:
-    """Write TOP.v, TOP.lpf and the memory files that TOP.v reads into the folder; arguments as for Soc."""
+    """Write TOP.v, TOP.lpf and the memory files that TOP.v reads into the folder; arguments as for Soc.
+
+    The same board gives the same files: LiteX's comments are blanked, in which it tells the time of day and draws the
+    tree of modules, leaves in the order of their addresses in memory.
+    """
     logging.disable(logging.INFO)  # LiteX tells all of its modules otherwise
     soc = Soc(board, bridge_hz)
     soc.finalize()
     soc.build(build_dir=str(folder), build_name=TOP, run=False)
+    verilog = folder / f"{TOP}.v"
+    comments = re.compile(r"^//[^\n]*|^/\*.*?\*/", re.MULTILINE | re.DOTALL)
+    verilog.write_text(comments.sub(lambda found: "\n" * found[0].count("\n"), verilog.read_text()))

@@ -18,17 +18,10 @@ PINS = "eth_phy"
 class Soc(soc.Soc):
     """As on the board, all of LiteEth's core included, but for the PHY."""
 
-    def _add_ethernet(self, board: Board) -> None:
-        assert board.ethernet is not None
+    def _phy(self) -> LiteEthPHYModel:
         stream = [Subsignal(f"{way}_{name}", Pins(bits)) for way in ("source", "sink") for name, bits in _STREAM]
         self.platform.add_extension([(PINS, 0, *stream)])
-        self.ethphy = LiteEthPHYModel(self.platform.request(PINS))
-        self.add_etherbone(
-            phy=self.ethphy,
-            ip_address=board.ethernet.ip,
-            udp_port=board.ethernet.udp_port,
-            mac_address=int(board.ethernet.mac.replace(":", ""), 16),
-        )
+        return LiteEthPHYModel(self.platform.request(PINS))
 
 
 _STREAM = (("valid", 1), ("data", 8))
