@@ -14,6 +14,8 @@ from scripts.board import soc
 from scripts.board.boards import ADDRESSES, board, boards
 from scripts.rtl.tools import ROOT
 
+from gharial.devices.litex import etherbone
+
 _WRITE = """
 import pathlib, sys
 from scripts.board import boards, soc
@@ -62,3 +64,7 @@ def test_every_port_has_a_pin(key, tmp_path):
     assert ports == set(re.findall(r'LOCATE COMP "(\S+)"', texts[f"{soc.TOP}.lpf"]))
     clocks = dict(re.findall(r'FREQUENCY PORT "(\S+)" (\S+) MHz', texts[f"{soc.TOP}.lpf"]))
     assert float(clocks["clk25" if key == "ulx3s-85f" else "clk100"]) == board(key).oscillator_mhz
+
+
+def test_the_host_knows_how_much_a_packet_may_hold():
+    assert soc.ETHERBONE_WORDS == etherbone.BUFFER

@@ -94,7 +94,7 @@ def test_the_driver_runs_on_it():
 @long
 def test_lost_bytes_change_nothing(seed, monkeypatch):
     """Bytes lost on either way, in loading and in running: all is sent again, and the results are the same."""
-    monkeypatch.setattr(uart, "_QUIET", 2.0)  # the simulation takes longer for the bridge's 100 ms
+    monkeypatch.setattr(uart, "_QUIET", 5.0)  # the simulation takes longer for the bridge's 100 ms
     monkeypatch.setattr(uart, "TRIES", 20)  # and, on a busy machine, for an answer
     random = np.random.default_rng(seed)
     faults = [f"drop={n}" for n in random.choice(np.arange(100, 6000), 3, replace=False)]

@@ -18,7 +18,7 @@ from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import axi
 from litex_boards.platforms import lambdaconcept_ecpix5, radiona_ulx3s
-from migen import ClockDomain, ClockSignal, If, Instance, Signal
+from migen import ClockDomain, ClockSignal, If, Instance, ResetSignal, Signal
 from migen.genlib.cdc import MultiReg
 
 from scripts.board.boards import ADDRESSES, Board
@@ -31,6 +31,8 @@ _RESET_CLOCKS = 1 << 16
 """Clocks of the oscillator that the PLL is held for after configuration."""
 _HELD_CLOCKS = 31
 """Clocks that the accelerator is reset for after the rest of the system clock's domain."""
+ETHERBONE_WORDS = 16
+"""Words that Etherbone has room for of a packet."""
 _CHANNELS = {"aw": ("addr",), "w": ("data", "strb"), "b": ("resp",), "ar": ("addr",), "r": ("data", "resp")}
 _PLACES = {"ctrl": 0, "identifier_mem": 1}
 """LiteX's register groups whose addresses the host knows: 2 KB apart."""
@@ -136,17 +138,27 @@ class Soc(SoCMini):
         """Etherbone, its packets taken apart at the system clock, four bytes at a time.
 
         LiteEth would do that a byte at a time at the PHY's 125 MHz as well, which an ECP5 does not reach there
-        (docs/bitstream.md).
+        (docs/bitstream.md). What comes and what goes share no register in LiteEth's cores, from one of the PHY's queues
+        to the other: a queue between Etherbone and UDP divides that way, which LiteEth makes where clocks differ.
         """
-        assert board.ethernet is not None
+        from liteeth.core import LiteEthUDPIPCore
+        from liteeth.frontend.etherbone import LiteEthEtherbone
+
+        wanted = board.ethernet
+        assert wanted is not None
         self.ethphy = self._phy()
-        self.add_etherbone(
-            phy=self.ethphy,
-            ip_address=board.ethernet.ip,
-            udp_port=board.ethernet.udp_port,
-            mac_address=int(board.ethernet.mac.replace(":", ""), 16),
-            data_width=32,
+        self.ethcore = core = LiteEthUDPIPCore(
+            self.ethphy,
+            int(wanted.mac.replace(":", ""), 16),
+            wanted.ip,
+            self.clk_freq,
+            dw=32,
+            with_sys_datapath=True,
         )
+        self.cd_etherbone = ClockDomain()
+        self.comb += [self.cd_etherbone.clk.eq(ClockSignal("sys")), self.cd_etherbone.rst.eq(ResetSignal("sys"))]
+        self.etherbone = LiteEthEtherbone(core.udp, wanted.udp_port, buffer_depth=ETHERBONE_WORDS, cd="etherbone")
+        self.bus.add_master(name="etherbone", master=self.etherbone.wishbone.bus)
 
     def _phy(self) -> LiteXModule:
         """The board's gigabit PHY."""
