@@ -106,8 +106,10 @@ def test_streams_beyond_the_limit(server: Process) -> None:
 
 
 def test_a_message_beyond_the_limit(server: Process) -> None:
+    """It is refused by its length, before it has come: who sends on may find the connection closed under it."""
     client = server.connect(f"&api_key={KEY}")
-    client.send_binary(bytes(100_001))
+    binary, masked, mask = 0x82, 0x80, bytes(4)
+    client.sock.sendall(bytes((binary, masked | 127)) + (100_001).to_bytes(8, "big") + mask)
     assert said(client)[1] == 1009
 
 
