@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 SIM = Path(__file__).resolve().parent
-KEYS = {"top", "module", "configs", "variants", "parameters", "arguments"}
+KEYS = {"top", "module", "configs", "variants", "parameters"}
 
 
 @dataclass(frozen=True)
 class Run:
     """One build of a bench: a configuration, and a variant where the bench has some.
 
-    `parameters` are those of the top module; `arguments` are further options for Verilator.
+    `parameters` are those of the top module.
     """
 
     bench: str
@@ -27,7 +27,6 @@ class Run:
     config: str
     variant: str = ""
     parameters: Mapping[str, int | str] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -70,5 +69,4 @@ def _run(folder: Path, name: str, entry: Mapping[str, Any], config: str, variant
         config=config,
         variant=variant,
         parameters={**entry.get("parameters", {}), **own},
-        arguments=tuple(entry.get("arguments", ())),
     )

@@ -99,7 +99,7 @@ def simulate(run: Run, short: bool, waves: bool, test: str | None, log: bool) ->
         runner = PortsOnly()
         build_log, test_log = (folder / "build.log", folder / "test.log") if log else (None, None)
         looked_in = sources.folders(run.folder)
-        arguments = [*OPTIONS, *sources.library(looked_in), *run.arguments]
+        arguments = [*OPTIONS, *sources.library(looked_in)]
         try:
             runner.build(
                 sources=[
