@@ -217,14 +217,34 @@ def test_prefixes_in_a_layout_that_is_not_known(cli: Run, tmp_path: Path) -> Non
     assert "raw_prefix" not in cli(*run.words(tmp_path / "out", "--valid-prefix", "^$")).err
 
 
-def test_hard_activations_are_kept(cli: Run, tmp_path: Path) -> None:
-    """CAIMAN-ASR's own inference configuration drops them; a model trained with them needs them."""
-    for flags, expected in (({"hard_activation_functions": True}, True), ({"hard_activation_functions": False}, False)):
-        folder = tmp_path / str(expected)
-        folder.mkdir()
-        run = training(folder, config=lambda tree, more=flags: tree | {"rnnt": tree["rnnt"] | more})  # type: ignore[misc]
-        found = exported(cli, run)
-        assert (found.hard_sigmoid, found.hard_tanh) == (expected, expected)
+def test_hard_activations(cli: Run, tmp_path: Path) -> None:
+    """CAIMAN-ASR's training follows the key up to 1.5; from 1.9 on a checkpoint shows that it did not."""
+
+    def asked(tree: Tree) -> None:
+        tree["rnnt"]["hard_activation_functions"] = True
+
+    (tmp_path / "new").mkdir()
+    new = training(tmp_path / "new", config=asked)
+    outcome = cli(*new.words(tmp_path / "out"))
+    assert outcome.code == 0 and "hard_activation_functions is not taken over" in outcome.err
+    found = load_hardware(tmp_path / "out")
+    assert not found.hard_sigmoid and not found.hard_tanh and "hard_activation_functions" not in str(found.rnnt_config)
+    (tmp_path / "old").mkdir()
+    old = training(tmp_path / "old", lambda tree: tree.pop("logmel_norm_weight") and None, asked)
+    found = exported(cli, old, "--melalpha", "0.001")
+    assert found.hard_sigmoid and found.hard_tanh
+    (tmp_path / "off").mkdir()
+    assert "hard_activation_functions" not in cli(*training(tmp_path / "off").words(tmp_path / "out")).err
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [({"eos": "<end>"}, True), ({"eos": "<EOS>"}, False), ({"eos": None}, False), (None, False)],
+)
+def test_end_of_sequence_of_another_name(cli: Run, tmp_path: Path, tokens: Tree | None, told: bool) -> None:
+    outcome = cli(*training(tmp_path, config=lambda tree: tree | {"user_tokens": tokens}).words(tmp_path / "out"))
+    assert outcome.code == 0
+    assert ("user_tokens.eos is <end>; only a token <EOS>" in outcome.err) == told
 
 
 @pytest.mark.parametrize("groups", [GROUPS, GROUPS[:1], (PREDICTION,)])

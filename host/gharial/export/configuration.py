@@ -3,7 +3,7 @@
 
 It is the exporting user's own file, so the paths in it are followed. Keys that are not known here are harmless; of the
 known ones each must be there and of its type. What becomes `rnnt_config` is `FIELDS` and nothing else, the part that
-CAIMAN-ASR itself keeps, and hard activations where they are asked for.
+CAIMAN-ASR itself keeps, and hard activations where the model was trained with them.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class TrainingConfig:
         ngram_scale: its weight in decoding, None where not stated.
         batch_norm: whether (encoder, prediction network) have batch normalisation, None where not stated.
         prefix_spec: the section of that name as it stands there, or None.
+        hard_activations: whether hard activations are asked for, which training followed up to 1.5.
+        end_of_sequence: the end-of-sequence token of `user_tokens`, None where there is none.
     """
 
     path: str
@@ -73,6 +75,8 @@ class TrainingConfig:
     ngram_scale: float | None
     batch_norm: tuple[bool | None, bool | None]
     prefix_spec: Any
+    hard_activations: bool
+    end_of_sequence: str | None
 
 
 def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
@@ -94,8 +98,6 @@ def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
         where = f"{name}: {'.'.join(sections)}"
         target |= {key: _value(source, key, kind, where) for key, kind in fields.items()}
     rnnt = Section(tree["rnnt"], f"{name}: rnnt")
-    if rnnt.flag("hard_activation_functions") and rnnt.flag("custom_lstm", True):
-        inference["rnnt"] |= {"hard_activation_functions": True, "custom_lstm": True}
     bank = Section(tree["input_val"]["filterbank_features"], f"{name}: input_val.filterbank_features")
     ngram = Section(tree.get("ngram"), f"{name}: ngram")
     return TrainingConfig(
@@ -107,6 +109,8 @@ def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
         ngram_scale=ngram.maybe_number("scale_factor", 0.0, 100.0),
         batch_norm=(_maybe_flag(tree, rnnt, "enc_batch_norm"), _maybe_flag(tree, rnnt, "pred_batch_norm")),
         prefix_spec=tree.get("prefix_spec"),
+        hard_activations=rnnt.flag("hard_activation_functions") and rnnt.flag("custom_lstm", True),
+        end_of_sequence=Section(tree.get("user_tokens"), f"{name}: user_tokens").maybe_text("eos"),
     )
 
 

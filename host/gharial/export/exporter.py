@@ -10,6 +10,7 @@ from typing import Any
 
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.features import feature_settings
+from gharial.checkpoint.text import shown
 from gharial.checkpoint.weights import CONFIG_SIZES
 from gharial.errors import BadInput
 from gharial.export.configuration import TrainingConfig, read_config
@@ -19,6 +20,7 @@ from gharial.export.sources import mel_statistics, sentencepiece_model
 from gharial.export.training import TrainingCheckpoint, check_norm_weight, read_training
 from gharial.export.zipping import checkpoint_pieces
 from gharial.files import check_not_read, write_atomically
+from gharial.model.vocabulary import END_OF_SEQUENCE
 from gharial.ngram import check_file
 
 VERSION = "1.15.0"
@@ -108,6 +110,11 @@ def export_checkpoint(
             f"{trained.path}: raw_prefix_token_map is there, but how it states the prefixes is not known here: "
             "give them with --valid-prefix and --default-prefix"
         )
+    if settings.end_of_sequence not in (None, END_OF_SEQUENCE):
+        notes.append(
+            f"{settings.path}: user_tokens.eos is {shown(settings.end_of_sequence)}; only a token {END_OF_SEQUENCE} is "
+            "taken for the end of a sequence, so it will stand in transcripts as text"
+        )
     tree: dict[str, Any] = {
         "state_dict": OrderedDict(trained.state),
         "epoch": trained.epoch,
@@ -119,7 +126,7 @@ def export_checkpoint(
         "sentpiece_model": model,
         "ngram": {"scale_factor": scale},
         "version": VERSION,
-        "rnnt_config": settings.inference,
+        "rnnt_config": _inference(trained, settings, notes),
     }
     if prefixes is not None:
         tree["prefix_spec"] = prefixes
@@ -152,6 +159,21 @@ def check_sizes(trained: TrainingCheckpoint, settings: TrainingConfig) -> None:
                 what, settings.path, flag, f"{real}, as batch_norms are {'there' if real else 'not'}", remedy
             )
     feature_settings(Section(settings.inference, settings.path), trained.dims, settings.path)
+
+
+def _inference(trained: TrainingCheckpoint, settings: TrainingConfig, notes: list[str]) -> dict[str, Any]:
+    """`rnnt_config`, with hard activations if the model was trained with them."""
+    if not settings.hard_activations:
+        return settings.inference
+    if trained.norm_weight is not None:
+        # From 1.6 on training takes the key and does not follow it; logmel_norm_weight is there from 1.9 on.
+        notes.append(
+            f"{settings.path}: rnnt.hard_activation_functions is not taken over: the checkpoint is of CAIMAN-ASR 1.9 "
+            "or later, which trains without hard activations whatever it says"
+        )
+        return settings.inference
+    rnnt = settings.inference["rnnt"] | {"hard_activation_functions": True, "custom_lstm": True}
+    return settings.inference | {"rnnt": rnnt}
 
 
 def _name(path: str | os.PathLike[str] | None) -> str | None:
