@@ -38,6 +38,15 @@ def test_demo() -> None:
     assert all(line == line.rstrip() for line in text.split("\n"))
 
 
+def test_word_error_rate(tmp_path: Path) -> None:
+    """CAIMAN-ASR stores a fraction, and a million before the first validation."""
+    for stored, told in ((0.0437, "WER 0.0437"), (0, "WER 0"), (10**6, None)):
+        facts = describe(saved(tmp_path, lambda c, wer=stored: c.update(best_wer=wer)))  # type: ignore[misc]
+        assert facts["good"] and facts["best_wer"] == (None if told is None else stored)
+        line = next(line for line in format_description(facts).splitlines() if "step " in line)
+        assert line.endswith(told) if told is not None else "WER" not in line
+
+
 def test_unusual(tmp_path: Path) -> None:
     def change(c: dict[str, Any]) -> None:
         c["melalpha"] = 0.001

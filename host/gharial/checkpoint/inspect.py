@@ -18,18 +18,21 @@ from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.errors import BadInput
 
+_NOT_MEASURED = 1e6
+"""best_wer that CAIMAN-ASR's training begins with."""
+
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Facts about a hardware checkpoint, good or bad, that can be written as JSON.
 
     Never raises for what the file holds. Keys that are always there: file, kind ("hardware checkpoint"), good, problem
     (None, or the parts of the BadInput: what, where, found, expected, remedy), bytes and sha256 (None where the file
-    cannot be read). A good file has further: version, epoch, step, best_wer (percent as stored, or None), parameters,
-    dims, vocabulary, features (seconds and samples), window_ms, ngram {embedded, bytes, scale,
-    order, type, problem}, prefixes (None where
-    unknown, else {pattern, prefixes, default}), macs {encode_step, joint, prediction_step}, melalpha, hard_sigmoid,
-    hard_tanh, batch_norm_folded, pieces (number by kind), symbols (the user-defined ones), sentencepiece_sha256,
-    other_keys, notes (sentences about what is unusual).
+    cannot be read). A good file has further: version, epoch, step, best_wer (as stored, in CAIMAN-ASR's files a
+    fraction; None where none was measured), parameters, dims, vocabulary, features (seconds and samples), window_ms,
+    ngram {embedded, bytes, scale, order, type, problem}, prefixes (None where unknown, else {pattern, prefixes,
+    default}), macs {encode_step, joint, prediction_step}, melalpha, hard_sigmoid, hard_tanh, batch_norm_folded, pieces
+    (number by kind), symbols (the user-defined ones), sentencepiece_sha256, other_keys, notes (sentences about what is
+    unusual).
     """
     name = os.fspath(path)
     facts: dict[str, Any] = {"file": name, "kind": "hardware checkpoint", "good": False, "problem": None}
@@ -74,8 +77,8 @@ def _facts(checkpoint: HardwareCheckpoint) -> dict[str, Any]:
         "version": shown(checkpoint.version) or None,
         "epoch": checkpoint.epoch,
         "step": checkpoint.step,
-        # Infinite before the first validation; JSON has no infinity.
-        "best_wer": wer if wer is not None and math.isfinite(wer) else None,
+        # Before the first validation it is infinite, which JSON does not have, or the million that training starts at.
+        "best_wer": wer if wer is not None and math.isfinite(wer) and wer < _NOT_MEASURED else None,
         "parameters": dims.parameters,
         "dims": asdict(dims),
         "vocabulary": dims.vocabulary,
@@ -142,7 +145,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     dims, features, ngram, macs = facts["dims"], facts["features"], facts["ngram"], facts["macs"]
     training = [f"{key} {facts[key]}" for key in ("epoch", "step") if facts[key] is not None]
     if facts["best_wer"] is not None:
-        training.append(f"WER {facts['best_wer']:.2f}")
+        training.append(f"WER {facts['best_wer']:.4g}")
     ngram_text = f"embedded, {ngram['bytes']:,} bytes" if ngram["embedded"] else "not embedded"
     if ngram["order"] is not None:
         ngram_text += f", order {ngram['order']}, {ngram['type']}"
