@@ -13,6 +13,7 @@ from random import Random
 import pytest
 import sentencepiece
 from checkpoint_files import complete
+from checkpoint_variants import with_symbols
 from command import Run
 from ngram_files import ARPA, FOLDER, demo_pieces
 
@@ -115,6 +116,15 @@ def test_cut_by_the_model(tmp_path: Path) -> None:
     assert cutter.cut(["go 語 left", "語", ""]).decode() == "▁go ▁\n▁le f t\n▁\n"
     assert cutter.unknown == 2
     assert Cutter(PIECES, lowercase=True).cut(["GO Left"]).decode() == "▁go ▁le f t\n"
+
+
+def test_small_letters_spare_the_symbols() -> None:
+    """Their small letters would be pieces like any other."""
+    pieces = with_symbols(PIECES, "<EOS><EO>")
+    cutter = Cutter(pieces, lowercase=True)
+    lines = ["GO<EOS>GO", "<EOS>GO", "GO<EO><EOS>"]
+    assert cutter.cut(lines) == Cutter(pieces).cut([line.replace("GO", "go") for line in lines])
+    assert cutter.unknown == 0
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import sentencepiece as sp
@@ -20,7 +21,7 @@ class Cutter:
 
     Args:
         sentencepiece: bytes of the `.model` file.
-        lowercase: put text into small letters first.
+        lowercase: put text into small letters first, but for the model's user-defined symbols.
 
     Raises:
         BadInput: the bytes are no SentencePiece model.
@@ -36,6 +37,10 @@ class Cutter:
             ) from error
         self._lowercase = lowercase
         self.texts = [piece.text for piece in pieces]
+        symbols = [piece.text for piece in pieces if piece.kind == PieceKind.USER_DEFINED]
+        symbols.sort(key=len, reverse=True)
+        # The longest first, as SentencePiece takes them.
+        self._symbols = re.compile(f"({'|'.join(map(re.escape, symbols))})") if symbols else None
         self._unknown = {token for token, piece in enumerate(pieces) if piece.kind == PieceKind.UNKNOWN}
         self._left_out = {
             token for token, piece in enumerate(pieces) if piece.kind in _NOT_SCORED or piece.text in _SPECIAL
@@ -52,7 +57,7 @@ class Cutter:
         What the network emits outside of any n-gram (control and user-defined symbols) is left out; where a piece is
         not known the line is cut in two, so that no n-gram spans it.
         """
-        text = [sentence.lower() for sentence in sentences] if self._lowercase else list(sentences)
+        text = [self._small(sentence) for sentence in sentences] if self._lowercase else list(sentences)
         lines: list[str] = []
         for tokens in self._processor.encode(text, out_type=int):
             line: list[str] = []
@@ -67,3 +72,9 @@ class Cutter:
             lines.append(" ".join(line))
         self.sentences += len(sentences)
         return "".join(f"{line}\n" for line in lines if line).encode()
+
+    def _small(self, sentence: str) -> str:
+        if self._symbols is None:
+            return sentence.lower()
+        parts = self._symbols.split(sentence)
+        return "".join(part if at % 2 else part.lower() for at, part in enumerate(parts))
