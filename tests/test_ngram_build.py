@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import os
+import tarfile
 from pathlib import Path
 from random import Random
 
@@ -116,6 +117,19 @@ def test_cut_by_the_model(tmp_path: Path) -> None:
     assert cutter.cut(["go 語 left", "語", ""]).decode() == "▁go ▁\n▁le f t\n▁\n"
     assert cutter.unknown == 2
     assert Cutter(PIECES, lowercase=True).cut(["GO Left"]).decode() == "▁go ▁le f t\n"
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_archives_are_no_text(tmp_path: Path, mode: str) -> None:
+    """Datasets of WebDataset are tar archives of audio and text; of text alone, one would pass for text."""
+    path = tmp_path / "train.tar"
+    (tmp_path / "clip.txt").write_text("go left\n")
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        archive.add(tmp_path / "clip.txt", "clip.txt")
+    with pytest.raises(BadInput) as caught:
+        read(path)
+    assert "this is a tar archive" in str(caught.value) and str(path) in str(caught.value)
+    complete(caught.value)
 
 
 def test_small_letters_spare_the_symbols() -> None:

@@ -21,11 +21,13 @@ from gharial.files import open_regular
 _GZIP = b"\x1f\x8b"
 _ARPA = b"\\data\\"
 _OBJECT = re.compile(rb'\s*\{\s*"[^"\n]*"\s*:')
+_TAR, _TAR_AT = b"ustar", 257
 _LONGEST = 1 << 20  # bytes of a line, or of a manifest's utterance
 _CHUNK = 1 << 20
 _EXPECTED = "a text file, a manifest or a set"
 _SPLIT = "break the text into lines, each a sentence"
 _CONVERT = "convert it: iconv -f ENCODING -t UTF-8"
+_UNPACK = "unpack it: tar -xf FILE.tar -C DIR; awk 1 DIR/*.txt > TEXT"  # awk ends the last line of each file
 _MANIFEST = 'write a list: [{"transcript": text, ...}, ...], or give text with a sentence a line'
 
 Read = Callable[[int, int], object]
@@ -88,6 +90,8 @@ def _of_file(raw: BufferedReader, path: Path) -> Iterator[str]:
 
 
 def _lines(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
+    if first[_TAR_AT:].startswith(_TAR):
+        raise BadInput("this is a tar archive", path, "no lines of text", _EXPECTED, _UNPACK)
     if _OBJECT.match(first):
         what = "these are JSON objects, not a list of them"
         raise BadInput(what, path, shown(first[:40]), "a JSON list, or text", _MANIFEST)
