@@ -202,6 +202,7 @@ def test_a_program_is_used_as_it_is(cache: Path, compiled: list, program: Progra
     with pytest.raises(BadInput, match="for another configuration than the device") as caught:
         open_model(path, config("u50"))
     assert "found ecp5-85f, expected u50" in str(caught.value)
+    assert "--config u50; or give one that it is for, as --device emulator:ecp5-85f" in str(caught.value)
     with pytest.raises(BadInput, match="calibrated already"):
         open_model(path, calibration=FOLDER)
 

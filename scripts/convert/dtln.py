@@ -176,8 +176,9 @@ def main(argv: list[str] | None = None) -> int:
 
     def run(args: argparse.Namespace) -> None:
         for folder in convert(args.first, args.second, args.output, recordings.folder(args.recordings)):
-            name = folder.name.removesuffix(".calibration")
-            print(f"{name}.hw.pt; compile it with: gharial compile {name}.hw.pt --calibrate {folder} -o {name}.gprog")
+            written = folder.with_suffix(".hw.pt")
+            program = folder.with_suffix(".gprog").name
+            print(f"{written}; compile it with: gharial compile {written} --calibrate {folder} -o {program}")
 
     return recordings.run(run, parser, argv)
 

@@ -81,7 +81,8 @@ def open_model(
                 path,
                 program.config.name,
                 config.name,
-                f"compile it for this device: gharial compile CKPT -o PROGRAM --config {config.name}",
+                f"compile it for this device: gharial compile CKPT -o PROGRAM --config {config.name}; or give one that "
+                f"it is for, as --device emulator:{program.config.name}",
             )
         return program
     with open_checkpoint(path) as file:
