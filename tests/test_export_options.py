@@ -285,6 +285,7 @@ def test_bfloat16_weights_become_float32(cli: Run, tmp_path: Path) -> None:
         lambda text: text + "\nnovelty: {weights: [1, 2], date: 2026-01-01}\n",
         lambda text: text.replace("enc_n_hid: 64", "enc_n_hid: 64.0\n  unheard_of: 3"),
         lambda text: text.replace("dither: 1.0e-05", "dither: 1e-5"),
+        lambda text: text.replace("scale_factor: 0.05", "scale_factor: 5e-2"),
         lambda text: text.replace("window_size: 0.025", "window_size: '0.025'"),
         lambda text: "# a comment, Grüße\n" + text,
     ],

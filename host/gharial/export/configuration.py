@@ -99,7 +99,7 @@ def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
         target |= {key: _value(source, key, kind, where) for key, kind in fields.items()}
     rnnt = Section(tree["rnnt"], f"{name}: rnnt")
     bank = Section(tree["input_val"]["filterbank_features"], f"{name}: input_val.filterbank_features")
-    ngram = Section(tree.get("ngram"), f"{name}: ngram")
+    ngram = Section(_with_number(tree.get("ngram"), "scale_factor"), f"{name}: ngram")
     return TrainingConfig(
         path=name,
         inference=inference,
@@ -134,6 +134,14 @@ def _value(source: Mapping[Any, Any], key: str, kind: type, where: str) -> Any:
     if converted is None:
         raise BadInput(f"{key} has a value that is not usable", where, shown(value), _WORDS[kind], _REMEDY)
     return converted
+
+
+def _with_number(section: Any, key: str) -> Any:
+    """A section whose `key` is a number where it is text that reads as one; anything else as it is."""
+    if not isinstance(section, Mapping) or type(section.get(key)) is not str:
+        return section
+    number = _converted(section[key], float)
+    return section if number is None else {**section, key: number}
 
 
 def _converted(value: Any, kind: type) -> Any:
