@@ -58,6 +58,15 @@ def test_append_and_check(tmp_path: Path, cli: Run, tokens: Path, other: Path) -
     assert json.loads(outcome.out) == {"file": str(path), "mark": f"sha256:{theirs}", "written": True}
 
 
+def test_a_mark_for_a_model_of_other_pieces_is_put_with_a_note(tmp_path: Path, cli: Run) -> None:
+    """From then on nothing else would tell that its words score as unknown ones."""
+    path, model = copy(tmp_path), tmp_path / "x.model"
+    model.write_bytes(b"\x0a\x09\x0a\x05<unk>\x18\x02" + b"\x0a\x03\x0a\x01f")
+    outcome = cli("ngram", "append", path, "--model", model)
+    assert outcome.code == 0 and "only 1 of its 18 words are pieces of this model" in outcome.err, outcome
+    assert not cli("ngram", "append", path, "--model", model).err
+
+
 def test_check_json(tmp_path: Path, cli: Run, tokens: Path, other: Path) -> None:
     path = copy(tmp_path)
     outcome = cli("ngram", "check", path, "--model", tokens, "--json")
