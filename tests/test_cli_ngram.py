@@ -229,6 +229,28 @@ def test_program_as_model(tmp_path: Path, cli: Run) -> None:
     assert mark is not None and mark.digest.hex() == OURS and not mark.fits(OTHER)
 
 
+@pytest.mark.parametrize(
+    ("script", "part"),
+    [
+        # As KenLM's programs say it; their words must not be written to the disk that is full.
+        ('ls -A "$(dirname "$7")" >&2; echo "No space left on device in here" >&2; kill -ABRT $$', "No space left"),
+        ("kill -BUS $$", "no space left on device"),
+    ],
+)
+def test_a_full_disk_is_told(
+    tmp_path: Path, cli: Run, monkeypatch: pytest.MonkeyPatch, tokens: Path, script: str, part: str
+) -> None:
+    (tmp_path / "kenlm").mkdir()
+    for name in tools.TOOLS:
+        (tmp_path / "kenlm" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "kenlm" / name).chmod(0o755)
+    monkeypatch.setenv("GHARIAL_KENLM", str(tmp_path / "kenlm"))
+    (tmp_path / "t.txt").write_text("go left\n")
+    outcome = cli("ngram", "build", tmp_path / "t.txt", "--model", tokens, "-o", tmp_path / "o")
+    outcome.refused("lmplz failed (SIG", part, "nothing was left behind", code=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kenlm", "t.txt", "tokens.model"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_build_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     """Neither its folder nor KenLM's program, here one that does not end by itself."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gharial.errors import BadInput, GharialError
+from gharial.errors import BadInput
 from gharial.files import write_atomically
 from gharial.ngram import arpa as text_form
 from gharial.ngram import corpus, tools
@@ -164,38 +164,40 @@ def _estimate(
     command += ["--arpa", text, "--vocab_estimate", "100000"]
     if options.prune:
         command += ["--prune", *map(str, options.prune)]
-    code, output = _fed(command, blocks(), text.with_name("log"))
+    code, output = _fed(command, blocks())
     if code and _SMALL in output:
         note(
             "the text is small: n-grams are discounted by fixed amounts, for there are too few rare ones to tell from "
             "(lmplz --discount_fallback)"
         )
-        code, output = _fed([*command, _SMALL], blocks(), text.with_name("log"))
+        code, output = _fed([*command, _SMALL], blocks())
         if not code:
             return True
     if code and _MEMORY_REFUSED.search(output):
         what, found = "lmplz cannot work with so much memory", f"{options.memory} ({tools.why(output)})"
         raise BadInput(what, "--memory", found, "from 64M to what this machine has free", "1G is usual")
     if code:
-        raise GharialError(f"lmplz failed (exit {code}): {tools.why(output)}")
+        raise tools.failed("lmplz", code, output, text.parent.parent)
     return False
 
 
-def _fed(command: Sequence[str | Path], blocks: Iterable[bytes], log: Path) -> tuple[int, str]:
-    """Exit code and error output of a program that is given the blocks on its standard input."""
-    with (
-        log.open("wb") as output,
-        tools.running(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output) as child,
-    ):
-        pipe = child.stdin
-        assert pipe is not None
-        with suppress(BrokenPipeError):  # it has ended; its exit code says why
-            for block in blocks:
-                pipe.write(block)
-        with suppress(BrokenPipeError):
-            pipe.close()
-        code = child.wait()
-    return code, log.read_text(errors="replace")
+def _fed(command: Sequence[str | Path], blocks: Iterable[bytes]) -> tuple[int, str]:
+    """Exit code and error output of a program that is given the blocks on its standard input.
+
+    The output is kept in memory: of a full disk it should tell as well.
+    """
+    with os.fdopen(os.memfd_create("log"), "r+b") as output:
+        with tools.running(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output) as child:
+            pipe = child.stdin
+            assert pipe is not None
+            with suppress(BrokenPipeError):  # it has ended; its exit code says why
+                for block in blocks:
+                    pipe.write(block)
+            with suppress(BrokenPipeError):
+                pipe.close()
+            code = child.wait()
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
 
 
 def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options, given: bool) -> None:
@@ -205,7 +207,7 @@ def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options,
     if options.quantise is not None:
         command += ["-q", str(options.quantise)]
     command += [options.type, text if plain else "/dev/stdin", binary]
-    code, output = _fed(command, () if plain else text_form.blocks(text), binary.with_name("log"))
+    code, output = _fed(command, () if plain else text_form.blocks(text))
     if not code and binary.exists():
         if given:
             _check_made(text, binary)
@@ -215,7 +217,7 @@ def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options,
         if code > 0 and tools.refused(output):
             what, expected = "KenLM does not take this ARPA file", "an n-gram as text, whole and consistent"
             raise BadInput(what, text, tools.why(output), expected, "--type probing takes more, or write it again")
-    raise GharialError(f"build_binary failed (exit {code}): {tools.why(output)}")
+    raise tools.failed("build_binary", code, output, binary.parent.parent)
 
 
 def _check_made(text: Path, binary: Path) -> None:

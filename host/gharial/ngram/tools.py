@@ -205,6 +205,14 @@ def refused(output: str) -> bool:
     return _REFUSED.search(output) is not None
 
 
+def failed(tool: str, code: int, output: str, folder: Path) -> GharialError:
+    """What to raise where a program of KenLM failed at its work, `folder` being where it wrote."""
+    how = f"exit {code}" if code >= 0 else signal.Signals(-code).name
+    # It writes by mapping files as well, and then a full disk shows as this signal alone.
+    reason = f"no space left on device: {folder}" if code == -signal.SIGBUS else why(output)
+    return GharialError(f"{tool} failed ({how}): {reason}\nnothing was left behind")
+
+
 def why(output: str) -> str:
     """What a program's output says about its failure: the line that names an error, or the last one."""
     lines = [line for line in map(str.strip, output[-_LAST:].splitlines()) if line and not _NOISE.fullmatch(line)]
