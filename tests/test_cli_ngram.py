@@ -58,6 +58,15 @@ def test_append_and_check(tmp_path: Path, cli: Run, tokens: Path, other: Path) -
     assert json.loads(outcome.out) == {"file": str(path), "mark": f"sha256:{theirs}", "written": True}
 
 
+def test_a_mark_for_a_model_of_other_pieces_is_put_with_a_note(tmp_path: Path, cli: Run) -> None:
+    """From then on nothing else would tell that its words score as unknown ones."""
+    path, model = copy(tmp_path), tmp_path / "x.model"
+    model.write_bytes(b"\x0a\x09\x0a\x05<unk>\x18\x02" + b"\x0a\x03\x0a\x01f")
+    outcome = cli("ngram", "append", path, "--model", model)
+    assert outcome.code == 0 and "only 1 of its 18 words are pieces of this model" in outcome.err, outcome
+    assert not cli("ngram", "append", path, "--model", model).err
+
+
 def test_check_json(tmp_path: Path, cli: Run, tokens: Path, other: Path) -> None:
     path = copy(tmp_path)
     outcome = cli("ngram", "check", path, "--model", tokens, "--json")
@@ -218,6 +227,28 @@ def test_program_as_model(tmp_path: Path, cli: Run) -> None:
     assert cli("ngram", "append", path, "--model", program).code == 0
     mark = read_file(path).mark
     assert mark is not None and mark.digest.hex() == OURS and not mark.fits(OTHER)
+
+
+@pytest.mark.parametrize(
+    ("script", "part"),
+    [
+        # As KenLM's programs say it; their words must not be written to the disk that is full.
+        ('ls -A "$(dirname "$7")" >&2; echo "No space left on device in here" >&2; kill -ABRT $$', "No space left"),
+        ("kill -BUS $$", "no space left on device"),
+    ],
+)
+def test_a_full_disk_is_told(
+    tmp_path: Path, cli: Run, monkeypatch: pytest.MonkeyPatch, tokens: Path, script: str, part: str
+) -> None:
+    (tmp_path / "kenlm").mkdir()
+    for name in tools.TOOLS:
+        (tmp_path / "kenlm" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "kenlm" / name).chmod(0o755)
+    monkeypatch.setenv("GHARIAL_KENLM", str(tmp_path / "kenlm"))
+    (tmp_path / "t.txt").write_text("go left\n")
+    outcome = cli("ngram", "build", tmp_path / "t.txt", "--model", tokens, "-o", tmp_path / "o")
+    outcome.refused("lmplz failed (SIG", part, "nothing was left behind", code=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kenlm", "t.txt", "tokens.model"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -41,6 +41,17 @@ def test_what_is_no_plain_file(tmp_path: Path) -> None:
     assert refused("").startswith("'': no such file")
 
 
+def test_every_refusal_says_what_to_do(tmp_path: Path) -> None:
+    """Where the caller has nothing better to say, too."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("missing", "", "pipe", "dangling", "loop"):
+        with pytest.raises(BadInput) as caught:
+            open_regular(tmp_path / name, "an audio file")
+        complete(caught.value)
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "private"
     path.write_bytes(b"x")

@@ -111,6 +111,17 @@ def test_compiled_on_the_fly(tmp_path: Path, calibration: Path, own_cache: Path)
         check_file(ngram, PIECES)
 
 
+def test_what_cannot_be_replaced_is_not_said_to_be(tmp_path: Path, calibration: Path) -> None:
+    checkpoint = with_ngram(tmp_path, binary().read_bytes())
+    ngram = ngram_of(open_model(checkpoint, calibration=calibration))
+    assert ngram is not None
+    ngram.unlink()
+    ngram.mkdir()
+    notes: list[str] = []
+    assert ngram_of(open_model(checkpoint, calibration=calibration, note=notes.append)) is None
+    assert len(notes) == 1 and "left out" in notes[0] and "cannot be written" in notes[0], notes
+
+
 def test_without_a_cache(tmp_path: Path, calibration: Path, own_cache: Path) -> None:
     checkpoint = with_ngram(tmp_path, binary().read_bytes())
     own_cache.parent.mkdir(parents=True)

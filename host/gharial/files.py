@@ -22,6 +22,8 @@ ANNEX_REMEDY = "run 'git annex get' in the repository it came from, or download 
 
 _PATH_REMEDY = "check the name, and the folder it is counted from"
 _READ_REMEDY = "check the name, and who may read it"
+_LINK_REMEDY = "set the link right, or name the file itself"
+_PLAIN_REMEDY = "write what comes out of it to a file, and name that"
 
 
 _ANOTHER = "name another output file"
@@ -49,7 +51,7 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
             raise BadInput("no such file", name, found, expected, ANNEX_REMEDY) from None
         if target is not None:
             found = f"a link to {target}, which is not there"
-            raise BadInput("no such file", name, found, expected, remedy) from None
+            raise BadInput("no such file", name, found, expected, remedy or _LINK_REMEDY) from None
         raise BadInput("no such file", name, "nothing", expected, remedy or _PATH_REMEDY) from None
     except IsADirectoryError:
         raise BadInput("is a directory", name, "a folder", expected, remedy or _PATH_REMEDY) from None
@@ -60,7 +62,7 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
         ) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy)
+        raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy or _PLAIN_REMEDY)
     return file
 
 

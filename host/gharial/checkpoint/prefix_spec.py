@@ -161,6 +161,8 @@ class _Parser:
             if character in "^-[":
                 raise _NotAListError
             result.add(self._escaped() if character == "\\" else character)
+        if not result:  # a bracket that comes first is one of the characters
+            raise _NotAListError
         return result
 
     def _escaped(self) -> str:

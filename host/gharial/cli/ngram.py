@@ -101,7 +101,11 @@ def run_append(args: argparse.Namespace) -> int:
     from gharial.ngram import append_mark, read_file
     from gharial.ngram.pieces import sentencepiece_of
 
-    written = append_mark(args.file, sentencepiece_of(args.model), force=args.force)
+    sentencepiece = sentencepiece_of(args.model)
+    written = append_mark(args.file, sentencepiece, force=args.force)
+    share = _share(args.file, sentencepiece)
+    if written and share is not None and 2 * share[0] < share[1]:
+        terminal.note(f"{args.file}: only {_words(share)}; was it made with another one?")
     mark = read_file(args.file).mark
     if args.json:
         terminal.emit_json({"file": args.file, "mark": str(mark), "written": written})
@@ -131,17 +135,20 @@ def run_check(args: argparse.Namespace) -> int:
     elif mark is not None:
         terminal.emit(f"{args.file}: made for this model's SentencePiece model, {mark}")
     else:
-        terminal.emit(f"{args.file}: not marked; {_words(args.file, sentencepiece)}")
+        terminal.emit(f"{args.file}: not marked; {_words(_share(args.file, sentencepiece))}")
     return {"same": 0, "not marked": _NOT_SAID, "other": BadInput.exit_code}[result]
 
 
-def _words(file: str, sentencepiece: bytes) -> str:
-    """What the words of a file that is not marked say about whom it is for."""
+def _share(file: str, sentencepiece: bytes) -> tuple[int, int] | None:
     from gharial.checkpoint.sentencepiece_model import read_pieces
     from gharial.ngram import read_file
     from gharial.ngram.inspect import known_share
 
-    share = known_share(read_file(file), [piece.text for piece in read_pieces(sentencepiece, file)])
+    return known_share(read_file(file), [piece.text for piece in read_pieces(sentencepiece, file)])
+
+
+def _words(share: tuple[int, int] | None) -> str:
+    """What a file's words say about whom it is for."""
     if share is None:
         return "it does not hold its words"
     return f"{share[0]:,} of its {share[1]:,} words are pieces of this model"

@@ -34,7 +34,7 @@ _OF_DEVICE = {
 _OF_HOST = {
     Fault.SLOTS: "there is no free prediction slot for the stream's step: take a smaller beam or a larger device",
     Fault.MEMORY: "out of memory",
-    Fault.NGRAM: "the n-gram's score is no finite number",
+    Fault.NGRAM: "the n-gram's score is no finite number: its file is damaged, or was built from such numbers",
 }
 
 

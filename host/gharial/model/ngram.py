@@ -67,9 +67,10 @@ def write_embedded(
             made = Path(folder, target.name)
             made.write_bytes(binary)
             append_mark(made, sentencepiece)
-            if target.exists():
-                note(f"{target} is replaced by the n-gram inside the checkpoint")
+            replaced = target.exists()
             made.replace(target)
+        if replaced:
+            note(f"{target} is replaced by the n-gram inside the checkpoint")
     except BadInput as error:
         note(f"the n-gram inside the checkpoint is left out: {error.what}")
         return None

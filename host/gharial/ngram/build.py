@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gharial.errors import BadInput, GharialError
+from gharial.errors import BadInput
 from gharial.files import write_atomically
+from gharial.ngram import arpa as text_form
 from gharial.ngram import corpus, tools
 from gharial.ngram.checking import NgramFile, read_file
 from gharial.ngram.cutting import Cutter
@@ -28,6 +29,8 @@ _MEMORY = re.compile(r"\d+(\.\d+)?[%bkKMGTPEZY]?", re.ASCII)  # as KenLM reads s
 _LINES = 1000  # cut at a time
 _CHUNK = 1 << 20
 _UNKNOWN_SHARE = 0.01
+_MOST_PRUNED = 1 << 63
+_MEMORY_REFUSED = re.compile(r"below the minimum block size|Cannot allocate memory|bad_alloc")
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,9 @@ class Options:
             found, expected = f"{self.quantise}, {self.type}", "2 to 25, trie"
             raise BadInput("only a trie is quantised, in 2 to 25 bits", "--quantise", found, expected, "--type trie")
         falling = any(later < before for before, later in zip(self.prune, self.prune[1:], strict=False))
-        if len(self.prune) > self.order or falling or any(count < 0 for count in self.prune):
+        if len(self.prune) > self.order or falling or any(not 0 <= count < _MOST_PRUNED for count in self.prune):
             found = ",".join(map(str, self.prune))
-            what = "thresholds must not fall, one an order at most"
+            what = "thresholds are counts that must not fall, one an order at most"
             raise BadInput(what, "--prune", found, "0,0,1 say", "0 keeps all n-grams of an order")
         if not _MEMORY.fullmatch(self.memory):
             raise BadInput("this is no amount of memory", "--memory", self.memory, "1G, 512M or 50% say", "1G is usual")
@@ -120,7 +123,8 @@ def build(
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".build", dir=target.parent) as folder:
         work = Path(folder)
         fallback = False
-        if corpus.is_arpa(files[0]):
+        given = text_form.is_arpa(files[0])
+        if given:
             _check_arpa(files, arpa)
             text = files[0]
         else:
@@ -130,7 +134,7 @@ def build(
                 what, remedy = "there is no text to build from", "check that these are the files that you meant"
                 raise BadInput(what, files[0], "no sentences", "text, or transcripts", remedy)
         binary = work / "binary"
-        _make_binary(build_binary, text, binary, options)
+        _make_binary(build_binary, text, binary, options, given)
         append_mark(binary, sentencepiece)
         found = read_file(binary)
         _warn(cutter, found, note)
@@ -160,50 +164,77 @@ def _estimate(
     command += ["--arpa", text, "--vocab_estimate", "100000"]
     if options.prune:
         command += ["--prune", *map(str, options.prune)]
-    code, output = _fed(command, blocks(), text.with_name("log"))
+    code, output = _fed(command, blocks())
     if code and _SMALL in output:
         note(
             "the text is small: n-grams are discounted by fixed amounts, for there are too few rare ones to tell from "
             "(lmplz --discount_fallback)"
         )
-        code, output = _fed([*command, _SMALL], blocks(), text.with_name("log"))
+        code, output = _fed([*command, _SMALL], blocks())
         if not code:
             return True
+    if code and _MEMORY_REFUSED.search(output):
+        what, found = "lmplz cannot work with so much memory", f"{options.memory} ({tools.why(output)})"
+        raise BadInput(what, "--memory", found, "from 64M to what this machine has free", "1G is usual")
     if code:
-        raise GharialError(f"lmplz failed (exit {code}): {tools.why(output)}")
+        raise tools.failed("lmplz", code, output, text.parent.parent)
     return False
 
 
-def _fed(command: Sequence[str | Path], blocks: Iterable[bytes], log: Path) -> tuple[int, str]:
-    """Exit code and error output of a program that is given the blocks on its standard input."""
-    with (
-        log.open("wb") as output,
-        tools.running(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output) as child,
-    ):
-        pipe = child.stdin
-        assert pipe is not None
-        with suppress(BrokenPipeError):  # it has ended; its exit code says why
-            for block in blocks:
-                pipe.write(block)
-        with suppress(BrokenPipeError):
-            pipe.close()
-        code = child.wait()
-    return code, log.read_text(errors="replace")
+def _fed(command: Sequence[str | Path], blocks: Iterable[bytes]) -> tuple[int, str]:
+    """Exit code and error output of a program that is given the blocks on its standard input.
+
+    The output is kept in memory: of a full disk it should tell as well.
+    """
+    with os.fdopen(os.memfd_create("log"), "r+b") as output:
+        with tools.running(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=output) as child:
+            pipe = child.stdin
+            assert pipe is not None
+            with suppress(BrokenPipeError):  # it has ended; its exit code says why
+                for block in blocks:
+                    pipe.write(block)
+            with suppress(BrokenPipeError):
+                pipe.close()
+            code = child.wait()
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
 
 
-def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options) -> None:
+def _make_binary(build_binary: Path, text: Path, binary: Path, options: Options, given: bool) -> None:
+    """Run build_binary; what it does not take is the user's fault where the ARPA file is given."""
+    plain = text_form.is_plain(text)
     command: list[str | Path] = [build_binary, "-T", binary.with_name("sort"), "-S", options.memory]
     if options.quantise is not None:
         command += ["-q", str(options.quantise)]
-    code, output = _fed([*command, options.type, text, binary], (), binary.with_name("log"))
-    if code or not binary.exists():
-        raise GharialError(f"build_binary failed (exit {code}): {tools.why(output)}")
+    command += [options.type, text if plain else "/dev/stdin", binary]
+    code, output = _fed(command, () if plain else text_form.blocks(text))
+    if not code and binary.exists():
+        if given:
+            _check_made(text, binary)
+        return
+    if given:
+        text_form.check(text)
+        if code > 0 and tools.refused(output):
+            what, expected = "KenLM does not take this ARPA file", "an n-gram as text, whole and consistent"
+            raise BadInput(what, text, tools.why(output), expected, "--type probing takes more, or write it again")
+    raise tools.failed("build_binary", code, output, binary.parent.parent)
+
+
+def _check_made(text: Path, binary: Path) -> None:
+    """Find what KenLM took although its binary cannot be used, in the text."""
+    try:
+        usable = not read_file(binary).foreign  # else a word has a zero byte, with which KenLM ends words
+    except BadInput:
+        usable = False
+    if not usable:
+        text_form.check(text)
 
 
 def _check_arpa(files: Sequence[Path], arpa: object) -> None:
     if len(files) > 1:
         what, remedy = "an ARPA file is built from by itself", "give the ARPA file alone, or the texts alone"
         raise BadInput(what, files[0], f"{len(files)} files", "one", remedy)
+    text_form.check_counts(files[0])
     if arpa is not None:
         raise BadInput("an ARPA file was given, so none is written", "--arpa", arpa, "no such option", "leave it out")
 

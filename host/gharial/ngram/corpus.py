@@ -16,10 +16,9 @@ from typing import Any
 from gharial.bench.manifest import MANIFEST
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
-from gharial.files import open_regular
+from gharial.files import LFS_POINTER, open_regular
+from gharial.ngram.arpa import GZIP
 
-_GZIP = b"\x1f\x8b"
-_ARPA = b"\\data\\"
 _OBJECT = re.compile(rb'\s*\{\s*"[^"\n]*"\s*:')
 _TAR, _TAR_AT = b"ustar", 257
 _LONGEST = 1 << 20  # bytes of a line, or of a manifest's utterance
@@ -43,16 +42,11 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     paths = []
     for name in names:
         path = Path(name)
-        path = path / MANIFEST if path.is_dir() else path
-        open_regular(path, _EXPECTED, "a folder must hold a manifest.json").close()
+        folder = path.is_dir()
+        path = path / MANIFEST if folder else path
+        open_regular(path, _EXPECTED, "a folder must hold a manifest.json" if folder else None).close()
         paths.append(path)
     return paths
-
-
-def is_arpa(path: Path) -> bool:
-    """Whether a file is an n-gram as text already."""
-    with open_regular(path, _EXPECTED) as file:
-        return file.read(_CHUNK).lstrip().startswith(_ARPA)
 
 
 def sentences(paths: Sequence[Path], read: Read) -> Iterator[str]:
@@ -79,11 +73,13 @@ def sentences(paths: Sequence[Path], read: Read) -> Iterator[str]:
 
 
 def _of_file(raw: BufferedReader, path: Path) -> Iterator[str]:
-    packed = raw.read(len(_GZIP)) == _GZIP
+    packed = raw.read(len(GZIP)) == GZIP
     raw.seek(0)
     file: BufferedIOBase = gzip.GzipFile(fileobj=raw) if packed else raw
     try:
         first = file.read(_CHUNK)
+        if first.startswith(LFS_POINTER):
+            raise BadInput("this is a Git LFS pointer", path, "no text", _EXPECTED, "git lfs pull")
         yield from _manifest(file, first, path) if first.lstrip().startswith(b"[") else _lines(file, first, path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadInput("the packed file is damaged", path, error, "a whole gzip file", "copy it again") from None
@@ -126,7 +122,7 @@ def _manifest(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[str]:
             raise BadInput(
                 "transcript is missing or not text",
                 f"{path}, utterance {index}",
-                shown(transcript),
+                shown(transcript if isinstance(entry, dict) else entry),
                 '{"transcript": text}',
                 _MANIFEST,
             )
@@ -143,6 +139,7 @@ def _entries(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[Any]:
     text = _Text(file, first, path)
     text.skip("[")
     if text.peek() == "]":
+        text.end()
         return
     while True:
         while True:
@@ -157,6 +154,7 @@ def _entries(file: BufferedIOBase, first: bytes, path: Path) -> Iterator[Any]:
         yield entry
         following = text.peek()
         if following == "]":
+            text.end()
             return
         text.skip(",")
         text.peek()
@@ -184,6 +182,13 @@ class _Text:
         while not self.buffer and self.more():
             self.buffer = self.buffer.lstrip()
         return self.buffer[:1]
+
+    def end(self) -> None:
+        """Go past the list's end, behind which there is nothing."""
+        self.skip("]")
+        if self.peek():
+            what = "the manifest goes on behind its list"
+            raise BadInput(what, self._path, shown(self.buffer[:40]), "its end", _MANIFEST)
 
     def skip(self, character: str) -> None:
         """Go past this character."""

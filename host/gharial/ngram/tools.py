@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,10 @@ Output = int | IO[bytes]
 """Where a program's output goes, as subprocess has it."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NOISE = re.compile(r"[-*\d]{20,}|ERROR")  # KenLM's progress, and its last word
+_REFUSED = re.compile(
+    r" threw (FormatLoad|ParseNumber|VocabLoad|SpecialWordMissing)Exception|^End of file|must appear in the model", re.M
+)
 _LAST = 4096  # bytes of a program's output that are looked at for what went wrong
 
 
@@ -195,9 +200,22 @@ def running(
         raise
 
 
+def refused(output: str) -> bool:
+    """Whether a program of KenLM says that what it was given to read is at fault."""
+    return _REFUSED.search(output) is not None
+
+
+def failed(tool: str, code: int, output: str, folder: Path) -> GharialError:
+    """What to raise where a program of KenLM failed at its work, `folder` being where it wrote."""
+    how = f"exit {code}" if code >= 0 else signal.Signals(-code).name
+    # It writes by mapping files as well, and then a full disk shows as this signal alone.
+    reason = f"no space left on device: {folder}" if code == -signal.SIGBUS else why(output)
+    return GharialError(f"{tool} failed ({how}): {reason}\nnothing was left behind")
+
+
 def why(output: str) -> str:
     """What a program's output says about its failure: the line that names an error, or the last one."""
-    lines = [line.strip() for line in output[-_LAST:].splitlines() if line.strip()]
+    lines = [line for line in map(str.strip, output[-_LAST:].splitlines()) if line and not _NOISE.fullmatch(line)]
     for number, line in enumerate(lines):
         # KenLM: a line with the place in its source, and what is wrong in the next one.
         if " threw " in line and number + 1 < len(lines):
