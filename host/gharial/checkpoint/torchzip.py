@@ -23,10 +23,10 @@ from gharial.checkpoint.text import shown
 from gharial.checkpoint.unpickle import unpickle
 from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
-from gharial.files import open_regular
+from gharial.files import hollow, open_regular
 
 MAX_FILE_BYTES = 8 << 30
-"""Largest file that is opened: ten times the large model. A sparse file can claim more than any disk holds."""
+"""Largest file that is opened: ten times the large model."""
 
 _FORMAT_VERSIONS = range(1, 11)
 _DAMAGED = "copy or download the file again: it is damaged"
@@ -66,12 +66,16 @@ def open_checkpoint(name: str) -> Iterator[BufferedReader]:
     """`name` open for reading.
 
     Raises:
-        BadInput: it is missing, is no plain file, is too large, or cannot be read (now or in the `with` block).
+        BadInput: it is missing, is no plain file, is too large, is hollow (`gharial.files.hollow`), or cannot be read
+            (now or in the `with` block).
     """
     with open_regular(name, "a checkpoint file", _PATH) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
             raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}", _PATH)
+        problem = hollow(file, name, "a checkpoint file")
+        if problem is not None:
+            raise problem
         try:
             yield file
         except OSError as error:

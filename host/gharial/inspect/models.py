@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import zipfile
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +15,8 @@ from gharial.checkpoint import ModelDims, Prefixes, is_training_checkpoint
 from gharial.checkpoint.inspect import prefix_text
 from gharial.checkpoint.sentencepiece_model import count_kinds, read_pieces
 from gharial.checkpoint.text import listed, shown
+from gharial.checkpoint.torchzip import open_checkpoint
+from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
 from gharial.inspect.description import Description, aligned, bad, good
 from gharial.inspect.fits import configurations, paced, placed, table
@@ -203,9 +205,9 @@ def _is_training(tree: Any) -> bool:
 def _holds_arrays(file: str) -> bool:
     """Whether a zip archive is NumPy's: all of its members are arrays."""
     try:
-        with zipfile.ZipFile(file) as opened:
-            names = opened.namelist()
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
+        with open_checkpoint(file) as opened:
+            names = ZipArchive(opened, os.fstat(opened.fileno()).st_size, file).members
+    except BadInput:
         return False
     return bool(names) and all(name.endswith(".npy") for name in names)
 
