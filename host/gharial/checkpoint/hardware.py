@@ -37,6 +37,7 @@ __all__ = [
 _REQUIRED = ("state_dict", "melmeans", "melvars", "sentpiece_model")
 _OPTIONAL = ("melalpha", "epoch", "step", "best_wer", "version", "rnnt_config", "ngram", "prefix_spec")
 _TRAINING = ("ema_state_dict", "optimizer", "logmel_norm_weight")
+_LONGEST_VERSION = 1024  # characters; a program holds no more
 _EXPORT = "export a hardware checkpoint from the training checkpoint and give that"
 
 
@@ -165,7 +166,7 @@ class _TopLevel:
             sentencepiece=self._sentencepiece(section, dims),
             rnnt_config=dict(top.get("rnnt_config") or {}),
             features=feature_settings(config, dims, where_config),
-            version=section.maybe_text("version") or "",
+            version=section.maybe_text("version", _LONGEST_VERSION) or "",
             epoch=section.maybe_integer("epoch"),
             step=section.maybe_integer("step"),
             best_wer=section.maybe_number("best_wer"),
