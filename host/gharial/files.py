@@ -64,7 +64,7 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
         ) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy)
+        raise BadInput("is not a plain file", name, "a device or pipe", expected, remedy or _PATH_REMEDY)
     return file
 
 
@@ -128,10 +128,14 @@ def output_path(path: str | os.PathLike[str]) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, links in a circle, a NUL
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput("there can be no file of this name", name, reason, "a file to write", _ANOTHER) from None
+    if found is None:
+        found = _followed(path)  # /dev/stdout leads to what has no name of its own
     if found is not None and stat.S_ISDIR(found):
         raise BadInput("is a folder, not a file, so it is not overwritten", name, "a folder", "a file", _ANOTHER)
     if found is not None and not stat.S_ISREG(found):
         raise BadInput("not a file, so it is not overwritten", name, "a device or pipe", "a file", _ANOTHER)
+    if name.endswith(("/", "/.")):
+        raise BadInput("this names a folder, not a file", name, "a slash at its end", "a file to write", _ANOTHER)
     if not there:
         raise BadInput("the folder does not exist", target.parent, "nothing", "a folder", f"make it, or {_ANOTHER}")
     return target
@@ -141,6 +145,13 @@ def _mode(path: Path) -> int | None:
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _followed(path: str | os.PathLike[str]) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except OSError:
         return None
 
 
