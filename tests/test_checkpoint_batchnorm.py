@@ -17,7 +17,7 @@ import torch
 from checkpoint_files import refused, saved
 from checkpoint_variants import LAYERS, UNITS, State, normalised
 
-from gharial.checkpoint import HardwareCheckpoint, load_hardware
+from gharial.checkpoint import HardwareCheckpoint, describe, load_hardware
 from gharial.checkpoint.dims import GROUPS, POST, PRE, PREDICTION
 from gharial.errors import BadInput
 
@@ -171,3 +171,23 @@ def test_scale_of_zero_elsewhere_is_fine(tmp_path: Path) -> None:
 
     checkpoint = load_hardware(edited(tmp_path, edit))
     assert not checkpoint.state[f"{PRE}.lstm.weight_ih_l1"].any()
+
+
+def test_a_pad_that_int8_does_not_hold_is_told(tmp_path: Path) -> None:
+    def scaled(by: float) -> Path:
+        def change(tree: dict[str, Any]) -> None:
+            tree["state_dict"] = normalised(tree["state_dict"], (PRE,), np.random.default_rng(1))
+            head = f"{PRE}.batch_norms.{LAYERS[PRE] - 1}"
+            for part in ("running_mean", "bias"):
+                tree["state_dict"][f"{head}.{part}"].zero_()
+            tree["state_dict"][f"{head}.bias"][:3] = by
+            tree["state_dict"][f"{head}.weight"][:] = 1.0
+            tree["state_dict"][f"{head}.running_var"][:] = 1.0
+
+        return saved(tmp_path, change)
+
+    folded = "batch normalisation is folded into the weights"
+    assert describe(scaled(0.9))["notes"] == [folded]
+    first, second = describe(scaled(-1.1))["notes"]
+    assert first == folded
+    assert f"beyond 1 in 3 of {UNITS} units" in second

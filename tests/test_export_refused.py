@@ -94,9 +94,16 @@ CHECKPOINTS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (averaged("joint_enc.bias", torch.ones(64)), ("two tensors have the name joint_enc.bias",)),
     (setting("logmel_norm_weight", to=0.9999), ("logmel_norm_weight is not 1", "found 0.9999, expected 1.0")),
     (setting("logmel_norm_weight", to=0.75), ("logmel_norm_weight is not 1", "found 0.75, expected 1.0", "resume")),
+    (
+        setting("logmel_norm_weight", to=1 + 2**-24),
+        ("logmel_norm_weight is not 1", "found 1.00000005960464", ", expected"),
+    ),
     (without("logmel_norm_weight"), ("logmel_norm_weight is missing", "expected 1.0", "--melalpha 0.001")),
     (setting("logmel_norm_weight", to="1"), ("logmel_norm_weight has a value",)),
-    (setting("epoch", to="7"), ("epoch has a value", "found 7, expected an integer")),
+    (setting("epoch", to="7"), ("epoch has a value", "found the text '7', expected an integer")),
+    (setting("step", to=torch.ones(2)), ("step has a value", "found a ndarray, expected an integer")),
+    (setting("sentpiece_model", to=torch.ones(2)), ("sentpiece_model has a value", "expected bytes")),
+    (setting("prefix_spec", to=torch.ones(2)), ("prefix_spec: this must be a dict",)),
     (setting("tokenizer_kw", to=[]), ("tokenizer_kw", "must be a dict")),
     (setting("tokenizer_kw", "labels", to=["a"]), ("CONFIG.yaml", "tokenizer.labels contradicts", "expected a")),
     (setting("sentpiece_model", to=b"no model"), ("TRAIN.pt: sentpiece_model", "no SentencePiece model")),
@@ -316,6 +323,23 @@ def test_code_in_any_of_the_files_does_not_run(cli: Run, tmp_path: Path) -> None
     (tmp_path / "stats/melvars.pt").write_bytes(stored.getvalue())
     refused(cli, run, "melvars.pt", "would run code")
     assert not marker.exists()
+
+
+def test_the_remedy_is_for_the_file_that_is_wrong(cli: Run, tmp_path: Path) -> None:
+    run = training(tmp_path)
+    for file in ("/dev/null", tmp_path / "CONFIG.yaml", tmp_path):
+        refused(cli, run, str(file), "--melmeans FILE --melvars FILE", more=("--melmeans", file))
+    for file in ("/dev/null", tmp_path / "stats"):
+        refused(cli, run, str(file), "check the name", more=("--override-ngram-path", file))
+    run.checkpoint.write_text("weights\n")
+    refused(cli, run, "TRAIN.pt", "to export, the .pt file of the training")
+
+
+def test_a_name_with_a_slash_at_its_end_is_no_file(cli: Run, tmp_path: Path) -> None:
+    run = training(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    cli(*run.words(Path(tmp_path, "out.hw.pt"))[:-1], f"{tmp_path}/new/").refused("names a folder, not a file")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_paths_inside_the_checkpoint_are_not_followed(cli: Run, tmp_path: Path) -> None:

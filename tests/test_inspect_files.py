@@ -111,6 +111,8 @@ def test_a_training_checkpoint_says_how_to_export_it(tmp_path: Path) -> None:
         torch.save(whole | {"logmel_norm_weight": weight}, path)
         facts = told(path, "training checkpoint", True, f"{float(weight):g}, not yet 1")
         assert facts["logmel_norm_weight"] is None
+    torch.save(whole | {"prefix_spec": {"valid_prefix": 3}}, path)
+    told(path, "training checkpoint", False, "prefix_spec: valid_prefix has a value")
     del state["module.joint_enc.bias"]
     torch.save(whole, path)
     told(path, "training checkpoint", False, "joint_enc.bias")

@@ -13,6 +13,7 @@ from gharial import checkpoint as checkpoints
 from gharial import program as programs
 from gharial.checkpoint import ModelDims, Prefixes, is_training_checkpoint
 from gharial.checkpoint.inspect import prefix_text
+from gharial.checkpoint.prefix_spec import parse_prefix_spec
 from gharial.checkpoint.sentencepiece_model import count_kinds, read_pieces
 from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
@@ -86,10 +87,11 @@ def _hardware(file: str) -> Description:
 
 
 def _training(file: str) -> Description:
-    from gharial.export.training import read_training
+    from gharial.export.training import read_training, weight_text
 
     try:
         found = read_training(file)
+        parse_prefix_spec(found.prefix_spec, f"{file}: prefix_spec")  # export would refuse it
     except BadInput as error:
         return bad(file, "training checkpoint", error)
     dims, weight = found.dims, found.norm_weight
@@ -109,7 +111,10 @@ def _training(file: str) -> Description:
         ("prediction", f"{dims.pred_layers} of {dims.pred_hidden}"),
         ("joint", f"{dims.joint} units, {dims.classes} classes"),
         ("parameters", f"{dims.parameters:,} (the averaged weights)"),
-        ("mel weight", "not stated" if weight is None else f"{weight:g}" + ("" if weight == 1 else ", not yet 1")),
+        (
+            "mel weight",
+            "not stated" if weight is None else weight_text(weight) + ("" if weight == 1 else ", not yet 1"),
+        ),
         ("to use it", _EXPORT.format(file)),
     ]
     return good(file, "training checkpoint", facts, rows)
