@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from checkpoint_files import demo
+from checkpoint_files import complete, demo
 
-from gharial.checkpoint.sentencepiece_model import count_pieces
+from gharial.checkpoint.sentencepiece_model import MAX_PIECES, count_pieces, read_pieces
 from gharial.errors import BadInput
 
 PIECE = b"\x0a\x03\x0a\x01a"
@@ -59,3 +60,27 @@ def test_other_fields_are_passed_over(other: bytes, pieces: int) -> None:
 def test_damaged(model: bytes) -> None:
     with pytest.raises(BadInput, match="m: this is no SentencePiece model"):
         count_pieces(model, "m")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        b"\x0a\x00" * 20_000_000,  # pieces of two bytes
+        PIECE + b"\x10\x00" * 20_000_000,  # numbers
+        PIECE + b"\x0a\x80\x80\x04\x0a\x01a" + b"\x20\x00" * 32766 + b"\x20",  # a piece of nothing but numbers
+    ],
+    ids=["pieces", "numbers", "numbers of a piece"],
+)
+def test_more_than_any_model_has(model: bytes) -> None:
+    """Refused after a bounded number of them: looking at all would take minutes."""
+    began = time.process_time()
+    with pytest.raises(BadInput, match="m: this is no SentencePiece model") as caught:
+        count_pieces(model, "m")
+        read_pieces(model, "m")
+    assert time.process_time() - began < 10
+    assert "fields, expected at most 262,144 pieces" in str(caught.value)
+    complete(caught.value)
+
+
+def test_as_many_as_there_may_be() -> None:
+    assert len(read_pieces(PIECE * MAX_PIECES, "m")) == MAX_PIECES
