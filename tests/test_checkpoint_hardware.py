@@ -128,6 +128,22 @@ def test_keys_from_the_future(tmp_path: Path) -> None:
     assert load_hardware(saved(tmp_path, change)).other_keys == ("novelty",)
 
 
+def test_hard_activations_elsewhere_are_not_passed_over(tmp_path: Path) -> None:
+    def write(section: str | None, value: Any) -> Path:
+        def change(c: Checkpoint) -> None:
+            tree = c["rnnt_config"] if section is None else c["rnnt_config"].setdefault(section, {})
+            tree["hard_activation_functions"] = value
+
+        return saved(tmp_path, change)
+
+    for section in (None, "encoder"):
+        where = "rnnt_config: " + ("" if section is None else f"{section}.") + "hard_activation_functions"
+        for value, found in ((True, "found True"), ("yes", "found yes"), ([], "found a list")):
+            refused(write(section, value), f"{where}: ", "outside the section rnnt is not understood", found)
+        for off in (False, None):
+            assert not load_hardware(write(section, off)).hard_sigmoid
+
+
 @pytest.mark.parametrize(
     ("section", "expected"),
     [

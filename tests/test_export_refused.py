@@ -144,6 +144,10 @@ CONFIGS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (setting("rnnt", "pred_rnn_layers", to=2), ("rnnt.pred_rnn_layers contradicts", "found 2, expected 1")),
     (setting("rnnt", "enc_batch_norm", to=True), ("rnnt.enc_batch_norm contradicts", "found True, expected False")),
     (setting("rnnt", "hard_activation_functions", to=2), ("rnnt", "hard_activation_functions has a value")),
+    (
+        setting("hard_activation_functions", to=True),
+        ("CONFIG.yaml: hard_activation_functions", "outside the section rnnt", "found True"),
+    ),
     (setting("tokenizer", "labels", to="abc"), ("labels has a value", "expected a list of texts")),
     (setting("tokenizer", "sentpiece_model", to=None), ("tokenizer", "sentpiece_model is missing")),
     (setting("tokenizer", "sentpiece_model", to="x" * 5000), ("CONFIG.yaml: a path in it", "File name too long")),

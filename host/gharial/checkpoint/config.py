@@ -71,14 +71,17 @@ class Section:
             raise self._fail(key, value, f"at most {longest:,}", f"{len(value):,} characters")
         return value
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        """True or False."""
+    def maybe_flag(self, key: str) -> bool | None:
+        """True or False, or None if absent."""
         value = self._values.get(key)
-        if value is None:
-            return default
-        if type(value) is not bool:
+        if value is not None and type(value) is not bool:
             raise self._fail(key, value, "True or False")
         return value
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """True or False."""
+        value = self.maybe_flag(key)
+        return default if value is None else value
 
     def maybe_bytes(self, key: str) -> bytes | None:
         """Bytes, at least one, or None if absent."""

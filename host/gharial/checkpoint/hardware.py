@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gharial.checkpoint.activations import hard_activations
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.dims import ModelDims
 from gharial.checkpoint.features import FeatureSettings, feature_settings
@@ -150,7 +151,7 @@ class _TopLevel:
         section = Section(top, self._path)
         where_config = f"{self._path}: rnnt_config"
         config = Section(top.get("rnnt_config"), where_config)
-        hard = _hard_activations(config.section("rnnt"))
+        hard = hard_activations(top.get("rnnt_config"), where_config)
         ngram = Section(top.get("ngram"), f"{self._path}: ngram")
         return HardwareCheckpoint(
             path=self._path,
@@ -215,12 +216,3 @@ class _TopLevel:
                 "export the checkpoint again with the SentencePiece model it was trained with",
             )
         return model
-
-
-def _hard_activations(config: Section) -> bool:
-    """Whether the LSTMs were trained with hard activations.
-
-    The flag `hard_activation_functions` of early configurations took effect only with `custom_lstm`; configurations
-    of 1.8 and later cannot state either.
-    """
-    return config.flag("hard_activation_functions") and config.flag("custom_lstm", True)
