@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -115,7 +116,7 @@ def _training(file: str) -> Description:
             "mel weight",
             "not stated" if weight is None else weight_text(weight) + ("" if weight == 1 else ", not yet 1"),
         ),
-        ("to use it", _EXPORT.format(file)),
+        ("to use it", _EXPORT.format(shlex.quote(file))),
     ]
     return good(file, "training checkpoint", facts, rows)
 
