@@ -107,6 +107,10 @@ CHECKPOINTS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (setting("tokenizer_kw", to=[]), ("tokenizer_kw", "must be a dict")),
     (setting("tokenizer_kw", "labels", to=["a"]), ("CONFIG.yaml", "tokenizer.labels contradicts", "expected a")),
     (setting("sentpiece_model", to=b"no model"), ("TRAIN.pt: sentpiece_model", "no SentencePiece model")),
+    (
+        setting("sentpiece_model", to=b"\x0a\x03\x0a\x01a" * 254 + b"\x0a\x00"),
+        ("TRAIN.pt: sentpiece_model", "found piece 254 of the bytes none"),
+    ),
     (setting("melmeans", to=torch.ones(79)), ("TRAIN.pt: melmeans", "float32 (79,)", "float32 (80,)")),
     (setting("melmeans", to=torch.full((80,), torch.nan)), ("TRAIN.pt: melmeans", "melmeans holds NaN", "80 of 80")),
     (

@@ -46,11 +46,8 @@ class Piece(NamedTuple):
 
 
 def count_pieces(model: bytes, where: str) -> int:
-    """Pieces of the model; BadInput if the bytes are no protocol buffer, or hold none or more than `MAX_PIECES`."""
-    pieces = sum(field == _PIECES and wire == _LENGTH for field, wire, _ in _fields(model, where, _MAX_FIELDS))
-    if pieces == 0:
-        raise _damaged(where, model)
-    return pieces
+    """Pieces of the model; BadInput as for `read_pieces`, so that what was counted can be read."""
+    return len(read_pieces(model, where))
 
 
 def read_pieces(model: bytes, where: str) -> list[Piece]:
@@ -60,11 +57,10 @@ def read_pieces(model: bytes, where: str) -> list[Piece]:
         BadInput: the bytes are no protocol buffer, hold no piece or more than `MAX_PIECES`, or one without text or of a
             kind that there is not.
     """
-    pieces = [
-        _piece(value, where)
-        for field, _, value in _fields(model, where, _MAX_FIELDS)
-        if field == _PIECES and isinstance(value, bytes)
-    ]
+    pieces: list[Piece] = []
+    for field, wire, value in _fields(model, where, _MAX_FIELDS):
+        if field == _PIECES and wire == _LENGTH and isinstance(value, bytes):
+            pieces.append(_piece(value, where, len(pieces)))
     if not pieces:
         raise _damaged(where, model)
     return pieces
@@ -76,7 +72,7 @@ def count_kinds(pieces: list[Piece]) -> dict[str, int]:
     return {kind.name.lower(): found[kind] for kind in PieceKind if found[kind]}
 
 
-def _piece(data: bytes, where: str) -> Piece:
+def _piece(data: bytes, where: str, index: int) -> Piece:
     text, kind = "", PieceKind.NORMAL
     try:
         for field, _, value in _fields(data, where, _MAX_PIECE_FIELDS):
@@ -85,9 +81,10 @@ def _piece(data: bytes, where: str) -> Piece:
             elif field == _KIND and isinstance(value, int):
                 kind = PieceKind(value)
     except ValueError:
-        raise _damaged(where, data) from None
+        text = ""
     if not text:
-        raise _damaged(where, data)
+        found = f"piece {index} of the bytes {data[:16].hex(' ') or 'none'}"
+        raise BadInput("this is no SentencePiece model", where, found, "text and a known kind in each", _REMEDY)
     return Piece(text, kind)
 
 
