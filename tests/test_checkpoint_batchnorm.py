@@ -17,7 +17,7 @@ import torch
 from checkpoint_files import refused, saved
 from checkpoint_variants import LAYERS, UNITS, State, normalised
 
-from gharial.checkpoint import HardwareCheckpoint, load_hardware
+from gharial.checkpoint import HardwareCheckpoint, describe, load_hardware
 from gharial.checkpoint.dims import GROUPS, POST, PRE, PREDICTION
 from gharial.errors import BadInput
 
@@ -165,9 +165,56 @@ def test_faults(tmp_path: Path, name: str, value: torch.Tensor | None, message: 
         load_hardware(edited(tmp_path, edit))
 
 
+@pytest.mark.parametrize("group", GROUPS)
+def test_names_of_the_variant_without_its_normalisations(tmp_path: Path, group: str) -> None:
+    """They would be taken for a plain model's, and everything that comes of them would be wrong."""
+
+    def edit(state: State) -> None:
+        for name in [name for name in state if name.startswith(f"{group}.batch_norms.")]:
+            del state[name]
+
+    refused(edited(tmp_path, edit), f"missing: {group}.batch_norms.0.weight, {group}.batch_norms.0.bias")
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("key", ["enc_batch_norm", "pred_batch_norm"])
+def test_what_the_configuration_says_of_it(tmp_path: Path, key: str, there: bool) -> None:
+    def write(stated: bool | None) -> Path:
+        def change(tree: dict[str, Any]) -> None:
+            if there:
+                tree["state_dict"] = normalised(tree["state_dict"], GROUPS, np.random.default_rng(3))
+            tree["rnnt_config"]["rnnt"][key] = stated
+
+        return saved(tmp_path, change)
+
+    for stated in (there, None):
+        assert load_hardware(write(stated)).batch_norm == there
+    refused(write(not there), f"rnnt_config.rnnt.{key} contradicts the tensors", f"found {not there}, expected {there}")
+
+
 def test_scale_of_zero_elsewhere_is_fine(tmp_path: Path) -> None:
     def edit(state: State) -> None:
         state[f"{PRE}.batch_norms.0.weight"] = torch.zeros(64)
 
     checkpoint = load_hardware(edited(tmp_path, edit))
     assert not checkpoint.state[f"{PRE}.lstm.weight_ih_l1"].any()
+
+
+def test_a_pad_that_int8_does_not_hold_is_told(tmp_path: Path) -> None:
+    def scaled(by: float) -> Path:
+        def change(tree: dict[str, Any]) -> None:
+            tree["state_dict"] = normalised(tree["state_dict"], (PRE,), np.random.default_rng(1))
+            head = f"{PRE}.batch_norms.{LAYERS[PRE] - 1}"
+            for part in ("running_mean", "bias"):
+                tree["state_dict"][f"{head}.{part}"].zero_()
+            tree["state_dict"][f"{head}.bias"][:3] = by
+            tree["state_dict"][f"{head}.weight"][:] = 1.0
+            tree["state_dict"][f"{head}.running_var"][:] = 1.0
+
+        return saved(tmp_path, change)
+
+    folded = "batch normalisation is folded into the weights"
+    assert describe(scaled(0.9))["notes"] == [folded]
+    first, second = describe(scaled(-1.1))["notes"]
+    assert first == folded
+    assert f"beyond 1 in 3 of {UNITS} units" in second

@@ -128,6 +128,22 @@ def test_keys_from_the_future(tmp_path: Path) -> None:
     assert load_hardware(saved(tmp_path, change)).other_keys == ("novelty",)
 
 
+def test_hard_activations_elsewhere_are_not_passed_over(tmp_path: Path) -> None:
+    def write(section: str | None, value: Any) -> Path:
+        def change(c: Checkpoint) -> None:
+            tree = c["rnnt_config"] if section is None else c["rnnt_config"].setdefault(section, {})
+            tree["hard_activation_functions"] = value
+
+        return saved(tmp_path, change)
+
+    for section in (None, "encoder"):
+        where = "rnnt_config: " + ("" if section is None else f"{section}.") + "hard_activation_functions"
+        for value, found in ((True, "found True"), ("yes", "found yes"), ([], "found a list")):
+            refused(write(section, value), f"{where}: ", "outside the section rnnt is not understood", found)
+        for off in (False, None):
+            assert not load_hardware(write(section, off)).hard_sigmoid
+
+
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
@@ -224,6 +240,8 @@ def test_missing_key(tmp_path: Path, key: str, how: str) -> None:
         ("best_wer", torch.tensor(3.0), "best_wer has a value"),
         ("best_wer", 1 << 1100, "best_wer has a value"),
         ("version", 1, "version has a value"),
+        ("version", "1" * 1025, "found 1,025 characters, expected at most 1,024"),
+        ("epoch", "3", "found the text '3', expected an integer"),
         ("melalpha", -0.1, "melalpha has a value"),
         ("melalpha", 1.0, "melalpha has a value"),
         ("melalpha", None, ""),
@@ -267,6 +285,14 @@ def test_bad_key(tmp_path: Path, key: str, value: Any, part: str) -> None:
         load_hardware(path)
 
 
+@pytest.mark.parametrize("key", [*demo(), "prefix_spec"])
+def test_a_tensor_where_something_else_should_be(tmp_path: Path, key: str) -> None:
+    def change(c: Checkpoint) -> None:
+        c[key] = torch.zeros(3)
+
+    refused(saved(tmp_path, change), key)
+
+
 @pytest.mark.parametrize(
     ("section", "key", "value", "part"),
     [
@@ -279,6 +305,9 @@ def test_bad_key(tmp_path: Path, key: str, value: Any, part: str) -> None:
         ("filterbank_features", "n_fft", 512.0, "n_fft has a value"),
         ("frame_splicing", "frame_stacking", 2, "features do not fit"),
         ("frame_splicing", "frame_subsampling", 0, "frame_subsampling has a value"),
+        ("filterbank_features", "n_fft", 511, "n_fft is out of range\nfound 511, expected a power of two"),
+        ("filterbank_features", "window_stride", 0.026, "window is out of range\nfound 400, expected at least the hop"),
+        ("frame_splicing", "frame_subsampling", 1, "subsampling is out of range\nfound 1, expected stacking, 3"),
     ],
 )
 def test_bad_feature_settings(tmp_path: Path, section: str, key: str, value: Any, part: str) -> None:

@@ -147,6 +147,14 @@ def test_files_given_in_place_of_the_configurations(cli: Run, tmp_path: Path) ->
     assert found.rnnt_config["tokenizer"]["sentpiece_model"] == "/datasets/sentencepieces/spm.model"
 
 
+def test_numbers_in_tensors_are_taken(cli: Run, tmp_path: Path) -> None:
+    def change(tree: Tree) -> None:
+        tree |= {"epoch": torch.tensor(7), "step": torch.tensor([1147]), "best_wer": torch.tensor(0.25)}
+
+    found = exported(cli, training(tmp_path, change))
+    assert (found.epoch, found.step, found.best_wer) == (7, 1147, 0.25)
+
+
 def test_what_the_checkpoint_itself_has_is_taken(cli: Run, tmp_path: Path) -> None:
     means = torch.arange(80.0)
 

@@ -94,12 +94,23 @@ CHECKPOINTS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (averaged("joint_enc.bias", torch.ones(64)), ("two tensors have the name joint_enc.bias",)),
     (setting("logmel_norm_weight", to=0.9999), ("logmel_norm_weight is not 1", "found 0.9999, expected 1.0")),
     (setting("logmel_norm_weight", to=0.75), ("logmel_norm_weight is not 1", "found 0.75, expected 1.0", "resume")),
+    (
+        setting("logmel_norm_weight", to=1 + 2**-24),
+        ("logmel_norm_weight is not 1", "found 1.00000005960464", ", expected"),
+    ),
     (without("logmel_norm_weight"), ("logmel_norm_weight is missing", "expected 1.0", "--melalpha 0.001")),
     (setting("logmel_norm_weight", to="1"), ("logmel_norm_weight has a value",)),
-    (setting("epoch", to="7"), ("epoch has a value", "found 7, expected an integer")),
+    (setting("epoch", to="7"), ("epoch has a value", "found the text '7', expected an integer")),
+    (setting("step", to=torch.ones(2)), ("step has a value", "found a ndarray, expected an integer")),
+    (setting("sentpiece_model", to=torch.ones(2)), ("sentpiece_model has a value", "expected bytes")),
+    (setting("prefix_spec", to=torch.ones(2)), ("prefix_spec: this must be a dict",)),
     (setting("tokenizer_kw", to=[]), ("tokenizer_kw", "must be a dict")),
     (setting("tokenizer_kw", "labels", to=["a"]), ("CONFIG.yaml", "tokenizer.labels contradicts", "expected a")),
     (setting("sentpiece_model", to=b"no model"), ("TRAIN.pt: sentpiece_model", "no SentencePiece model")),
+    (
+        setting("sentpiece_model", to=b"\x0a\x03\x0a\x01a" * 254 + b"\x0a\x00"),
+        ("TRAIN.pt: sentpiece_model", "found piece 254 of the bytes none"),
+    ),
     (setting("melmeans", to=torch.ones(79)), ("TRAIN.pt: melmeans", "float32 (79,)", "float32 (80,)")),
     (setting("melmeans", to=torch.full((80,), torch.nan)), ("TRAIN.pt: melmeans", "melmeans holds NaN", "80 of 80")),
     (
@@ -137,6 +148,10 @@ CONFIGS: list[tuple[Callable[[Tree], Any], tuple[str, ...]]] = [
     (setting("rnnt", "pred_rnn_layers", to=2), ("rnnt.pred_rnn_layers contradicts", "found 2, expected 1")),
     (setting("rnnt", "enc_batch_norm", to=True), ("rnnt.enc_batch_norm contradicts", "found True, expected False")),
     (setting("rnnt", "hard_activation_functions", to=2), ("rnnt", "hard_activation_functions has a value")),
+    (
+        setting("hard_activation_functions", to=True),
+        ("CONFIG.yaml: hard_activation_functions", "outside the section rnnt", "found True"),
+    ),
     (setting("tokenizer", "labels", to="abc"), ("labels has a value", "expected a list of texts")),
     (setting("tokenizer", "sentpiece_model", to=None), ("tokenizer", "sentpiece_model is missing")),
     (setting("tokenizer", "sentpiece_model", to="x" * 5000), ("CONFIG.yaml: a path in it", "File name too long")),
@@ -316,6 +331,23 @@ def test_code_in_any_of_the_files_does_not_run(cli: Run, tmp_path: Path) -> None
     (tmp_path / "stats/melvars.pt").write_bytes(stored.getvalue())
     refused(cli, run, "melvars.pt", "would run code")
     assert not marker.exists()
+
+
+def test_the_remedy_is_for_the_file_that_is_wrong(cli: Run, tmp_path: Path) -> None:
+    run = training(tmp_path)
+    for file in ("/dev/null", tmp_path / "CONFIG.yaml", tmp_path):
+        refused(cli, run, str(file), "--melmeans FILE --melvars FILE", more=("--melmeans", file))
+    for file in ("/dev/null", tmp_path / "stats"):
+        refused(cli, run, str(file), "check the name", more=("--override-ngram-path", file))
+    run.checkpoint.write_text("weights\n")
+    refused(cli, run, "TRAIN.pt", "to export, the .pt file of the training")
+
+
+def test_a_name_with_a_slash_at_its_end_is_no_file(cli: Run, tmp_path: Path) -> None:
+    run = training(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    cli(*run.words(Path(tmp_path, "out.hw.pt"))[:-1], f"{tmp_path}/new/").refused("names a folder, not a file")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_paths_inside_the_checkpoint_are_not_followed(cli: Run, tmp_path: Path) -> None:

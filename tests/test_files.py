@@ -37,6 +37,9 @@ def test_what_is_no_plain_file(tmp_path: Path) -> None:
         path = tmp_path / name
         assert refused(path) == f"{path}: {words}"
     assert "not a plain file" in refused("/dev/null")
+    with pytest.raises(BadInput) as caught:
+        open_regular("/dev/null", "a file")
+    complete(caught.value)
     assert refused("a\0b").startswith("a\\0b: cannot be opened\n")
     assert refused("").startswith("'': no such file")
 
@@ -121,6 +124,7 @@ def test_a_real_limit_of_the_system(tmp_path: Path) -> None:
 def test_where_a_file_cannot_go(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "gone").symlink_to(tmp_path / "no" / "file")
+    other_end, pipe = os.pipe()
     for target, words in (
         (tmp_path, "not a file"),
         (tmp_path / "a" / "b", "folder does not exist"),
@@ -129,6 +133,9 @@ def test_where_a_file_cannot_go(tmp_path: Path) -> None:
         (tmp_path / "loop", "there can be no file of this name|not a file"),
         (tmp_path / "loop" / "b", "there can be no file of this name|folder does not exist"),
         (tmp_path / ("n" * 300), "File name too long"),
+        (f"{tmp_path}/new/", "names a folder, not a file"),
+        (f"{tmp_path}/new/.", "names a folder, not a file"),
+        (f"/dev/fd/{pipe}", "not a file"),
         ("a\0b", "there can be no file of this name"),
     ):
         with pytest.raises(BadInput, match=words) as caught:
@@ -137,6 +144,15 @@ def test_where_a_file_cannot_go(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=words):
             check_output(str(target))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gone", "loop"]
+    os.close(pipe)
+    os.close(other_end)
+
+
+def test_a_slash_behind_a_file_overwrites_it_not(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(b"old")
+    with pytest.raises(BadInput, match="names a folder, not a file"):
+        write_atomically(f"{tmp_path}/kept/", iter([b"new"]))
+    assert (tmp_path / "kept").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("letter", ["n", "é", "\U0001d538"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -111,6 +112,11 @@ def test_a_training_checkpoint_says_how_to_export_it(tmp_path: Path) -> None:
         torch.save(whole | {"logmel_norm_weight": weight}, path)
         facts = told(path, "training checkpoint", True, f"{float(weight):g}, not yet 1")
         assert facts["logmel_norm_weight"] is None
+    odd = tmp_path / "$(touch gone) it's.pt"
+    torch.save(whole, odd)
+    told(odd, "training checkpoint", True, f"gharial export --ckpt {shlex.quote(str(odd))} ")
+    torch.save(whole | {"prefix_spec": {"valid_prefix": 3}}, path)
+    told(path, "training checkpoint", False, "prefix_spec: valid_prefix has a value")
     del state["module.joint_enc.bias"]
     torch.save(whole, path)
     told(path, "training checkpoint", False, "joint_enc.bias")
@@ -139,6 +145,9 @@ def test_a_configuration(tmp_path: Path) -> None:
     assert facts["inference"]["rnnt"]["enc_n_hid"] == 1024
     (tmp_path / "train.txt").write_text(CONFIGURATION)
     told(tmp_path / "train.txt", "training configuration", True)
+    odd = tmp_path / "two words; true.yaml"
+    odd.write_text(CONFIGURATION)
+    told(odd, "training configuration", True, f"--config {shlex.quote(str(odd))} -o")
     path.write_text(CONFIGURATION.replace("enc_n_hid: 1024", "enc_n_hid: wide"))
     told(path, "YAML file", False, "enc_n_hid")
     path.write_text("a: [1")

@@ -192,6 +192,17 @@ def test_nothing_half_written_is_left(
     assert "No space left" in notes[0]
 
 
+def test_what_killed_processes_left_goes(cache: Path, compiled: list, notes: list) -> None:
+    cache.mkdir(parents=True)
+    left = cache / f".{'0123456789abcdef' * 3}.{'a' * 12}.part"
+    other = cache / ".somebody.else.part"
+    for path in (left, other):
+        path.write_bytes(b"half of it")
+    open_model(note=notes.append)
+    assert notes == []
+    assert not left.exists() and other.exists()
+
+
 def test_a_program_is_used_as_it_is(cache: Path, compiled: list, program: Program, tmp_path: Path) -> None:
     path = tmp_path / "named like nothing"
     program.write(path)

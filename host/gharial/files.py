@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from gharial.errors import BadInput, GharialError
+from gharial.partial import partial_file
 
 LFS_POINTER = b"version https://git-lfs"
 """What a file begins with that Git LFS has left in another's place."""
@@ -27,6 +28,9 @@ _PLAIN_REMEDY = "write what comes out of it to a file, and name that"
 
 
 _ANOTHER = "name another output file"
+
+_HOLES = 64 << 20  # bytes of holes that any file may have
+_HOLES_TIMES = 3  # and more, up to so many times what is there
 
 
 def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None = None) -> BufferedReader:
@@ -66,6 +70,44 @@ def open_regular(path: str | os.PathLike[str], expected: str, remedy: str | None
     return file
 
 
+def hollow(file: BufferedReader, name: str, expected: str) -> BadInput | None:
+    """Why an open file is not worth reading, or None: most of it is holes, which take no room on the disk.
+
+    A few bytes can stand for any size this way, and whoever reads them all takes as long as for a real file. Files
+    copied by programs that leave out zeros have holes too, but fewer.
+
+    Args:
+        file: open for reading, at its start, where it is left.
+        name: how the message names it.
+        expected: what it should be.
+    """
+    handle = file.fileno()
+    size = os.fstat(handle).st_size
+    there = _there(handle, size)
+    if size - there <= max(_HOLES, _HOLES_TIMES * there):
+        return None
+    found = f"{there:,} of {size:,} bytes; the rest are holes"
+    return BadInput("most of the file is not there", name, found, expected, "copy or download it again, to its end")
+
+
+def _there(handle: int, size: int) -> int:
+    """Bytes of a file that are not in holes; all of them where the system cannot tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        return size
+    at = there = 0
+    try:
+        while at < size:
+            begin = os.lseek(handle, at, os.SEEK_DATA)
+            at = os.lseek(handle, begin, os.SEEK_HOLE)
+            there += at - begin
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # which says: holes from here to the end
+            return size
+    finally:
+        os.lseek(handle, 0, os.SEEK_SET)
+    return there
+
+
 def _target(name: str) -> str | None:
     """Where a symbolic link leads; None for anything else."""
     try:
@@ -88,10 +130,14 @@ def output_path(path: str | os.PathLike[str]) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, links in a circle, a NUL
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput("there can be no file of this name", name, reason, "a file to write", _ANOTHER) from None
+    if found is None:
+        found = _followed(path)  # /dev/stdout leads to what has no name of its own
     if found is not None and stat.S_ISDIR(found):
         raise BadInput("is a folder, not a file, so it is not overwritten", name, "a folder", "a file", _ANOTHER)
     if found is not None and not stat.S_ISREG(found):
         raise BadInput("not a file, so it is not overwritten", name, "a device or pipe", "a file", _ANOTHER)
+    if name.endswith(("/", "/.")):
+        raise BadInput("this names a folder, not a file", name, "a slash at its end", "a file to write", _ANOTHER)
     if not there:
         raise BadInput("the folder does not exist", target.parent, "nothing", "a folder", f"make it, or {_ANOTHER}")
     return target
@@ -101,6 +147,13 @@ def _mode(path: Path) -> int | None:
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _followed(path: str | os.PathLike[str]) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except OSError:
         return None
 
 
@@ -130,25 +183,16 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterator[bytes | memo
         GharialError: the file cannot be written (no space, no permission); nothing is left behind.
     """
     target = output_path(path)
-    # The name is cut, so that this one is not too long where that one is not.
-    temporary = target.with_name(f".{target.name[:48]}.{secrets.token_hex(6)}.part")
     try:
-        # Not tempfile: its files are private to the user whatever the umask says.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-                if not cached:
-                    _let_go(file.fileno())
+        with partial_file(target) as (file, temporary):
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            if not cached:
+                _let_go(file.fileno())
             temporary.replace(target)
-            _sync_folder(target.parent)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        _sync_folder(target.parent)
     except OSError as error:
         reason = error.strerror or error
         raise GharialError(f"{target}: cannot be written: {reason}\nnothing was left behind") from error

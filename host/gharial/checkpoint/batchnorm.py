@@ -37,6 +37,12 @@ def plain_name(name: str) -> str:
     return f"{match[1]}.lstm.{match[3]}_l{int(match[2])}" if match else name
 
 
+def variant_of(name: str) -> str | None:
+    """The stack of layers whose variant with batch normalisation a tensor is named after, or None."""
+    match = _LSTM.fullmatch(name)
+    return match[1] if match else None
+
+
 def is_norm(name: str) -> bool:
     """True for a tensor of a batch normalisation."""
     return _NORM.fullmatch(name) is not None

@@ -62,28 +62,36 @@ class Section:
         value = self.maybe_number(key, low, high)
         return default if value is None else value
 
-    def maybe_text(self, key: str) -> str | None:
-        """Text, or None if absent."""
+    def maybe_text(self, key: str, longest: int | None = None) -> str | None:
+        """Text, of at most so many characters, or None if absent."""
         value = self._values.get(key)
         if value is not None and type(value) is not str:
             raise self._fail(key, value, "text")
+        if value is not None and longest is not None and len(value) > longest:
+            raise self._fail(key, value, f"at most {longest:,}", f"{len(value):,} characters")
+        return value
+
+    def maybe_flag(self, key: str) -> bool | None:
+        """True or False, or None if absent."""
+        value = self._values.get(key)
+        if value is not None and type(value) is not bool:
+            raise self._fail(key, value, "True or False")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
         """True or False."""
-        value = self._values.get(key)
-        if value is None:
-            return default
-        if type(value) is not bool:
-            raise self._fail(key, value, "True or False")
-        return value
+        value = self.maybe_flag(key)
+        return default if value is None else value
 
     def maybe_bytes(self, key: str) -> bytes | None:
         """Bytes, at least one, or None if absent."""
         value = self._values.get(key)
         if value is not None and (type(value) is not bytes or not value):
-            raise self._fail(key, "no bytes" if value == b"" else value, "bytes")
+            raise self._fail(key, value, "bytes", "no bytes" if type(value) is bytes else None)
         return value
 
-    def _fail(self, key: str, value: Any, expected: str) -> BadInput:
-        return BadInput(f"{key} has a value that is not usable", self._where, shown(value), expected, _REMEDY)
+    def _fail(self, key: str, value: Any, expected: str, found: str | None = None) -> BadInput:
+        if found is None:
+            # A number that came as text looks like one.
+            found = f"the text '{shown(value)}'" if type(value) is str else shown(value)
+        return BadInput(f"{key} has a value that is not usable", self._where, found, expected, _REMEDY)

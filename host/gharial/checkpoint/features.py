@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.dims import ModelDims
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
+from gharial.features.spec import FeatureSpec
 
 _WINDOW_S = 0.025
 _TESTING_WINDOW_S = 0.020
@@ -53,6 +57,19 @@ class FeatureSettings:
         """Hop in samples."""
         return round(self.window_stride * self.sample_rate)
 
+    def front_end(self) -> dict[str, Any]:
+        """The same as arguments of `gharial.features.FeatureSpec`, which has no part of the noise."""
+        return {
+            "sample_rate": self.sample_rate,
+            "window": self.window_samples,
+            "hop": self.hop_samples,
+            "n_fft": self.n_fft,
+            "n_mels": self.n_filt,
+            "stacking": self.stacking,
+            "subsampling": self.subsampling,
+            "given": self.given,
+        }
+
 
 def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSettings:
     """Settings from `rnnt_config.input_val`, with the shipped models' values where the checkpoint states none.
@@ -61,8 +78,8 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
     testing model, known by its 1024 classes, and 25 ms for all others, as the shipped configurations have it.
 
     Raises:
-        BadInput: a value out of range, a window function or normalisation other than the shipped ones, or sizes that
-            contradict the tensors.
+        BadInput: a value out of range, a window function or normalisation other than the shipped ones, sizes that
+            contradict the tensors, or what the front end does not do.
     """
     bank = config.section("input_val").section("filterbank_features")
     splicing = config.section("input_val").section("frame_splicing")
@@ -98,4 +115,9 @@ def feature_settings(config: Section, dims: ModelDims, where: str) -> FeatureSet
             f"{dims.features}, the columns of encoder.pre_rnn.lstm.weight_ih_l0",
             _REMEDY,
         )
+    try:
+        FeatureSpec(**settings.front_end(), melmeans=np.zeros(settings.n_filt), melvars=np.ones(settings.n_filt))
+    except BadInput as error:
+        what = f"the front end does not do these features: {error.what}"
+        raise BadInput(what, where, error.found, error.expected, _REMEDY) from None
     return settings

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gharial.checkpoint.activations import hard_activations
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.dims import ModelDims
 from gharial.checkpoint.features import FeatureSettings, feature_settings
@@ -37,6 +38,7 @@ __all__ = [
 _REQUIRED = ("state_dict", "melmeans", "melvars", "sentpiece_model")
 _OPTIONAL = ("melalpha", "epoch", "step", "best_wer", "version", "rnnt_config", "ngram", "prefix_spec")
 _TRAINING = ("ema_state_dict", "optimizer", "logmel_norm_weight")
+_LONGEST_VERSION = 1024  # characters; a program holds no more
 _EXPORT = "export a hardware checkpoint from the training checkpoint and give that"
 
 
@@ -149,7 +151,7 @@ class _TopLevel:
         section = Section(top, self._path)
         where_config = f"{self._path}: rnnt_config"
         config = Section(top.get("rnnt_config"), where_config)
-        hard = _hard_activations(config.section("rnnt"))
+        hard = hard_activations(top.get("rnnt_config"), where_config)
         ngram = Section(top.get("ngram"), f"{self._path}: ngram")
         return HardwareCheckpoint(
             path=self._path,
@@ -165,7 +167,7 @@ class _TopLevel:
             sentencepiece=self._sentencepiece(section, dims),
             rnnt_config=dict(top.get("rnnt_config") or {}),
             features=feature_settings(config, dims, where_config),
-            version=section.maybe_text("version") or "",
+            version=section.maybe_text("version", _LONGEST_VERSION) or "",
             epoch=section.maybe_integer("epoch"),
             step=section.maybe_integer("step"),
             best_wer=section.maybe_number("best_wer"),
@@ -214,12 +216,3 @@ class _TopLevel:
                 "export the checkpoint again with the SentencePiece model it was trained with",
             )
         return model
-
-
-def _hard_activations(config: Section) -> bool:
-    """Whether the LSTMs were trained with hard activations.
-
-    The flag `hard_activation_functions` of early configurations took effect only with `custom_lstm`; configurations
-    of 1.8 and later cannot state either.
-    """
-    return config.flag("hard_activation_functions") and config.flag("custom_lstm", True)

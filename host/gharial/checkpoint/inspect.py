@@ -10,6 +10,8 @@ import os
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from gharial.checkpoint.hardware import HardwareCheckpoint, load_hardware
 from gharial.checkpoint.prefix_spec import PrefixSpec
 from gharial.checkpoint.prefixes import Prefixes
@@ -18,8 +20,13 @@ from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.errors import BadInput
 
+<<<<<<< HEAD
 _NOT_MEASURED = 1e6
 """best_wer that CAIMAN-ASR's training begins with."""
+=======
+_PAD_REACH = 1.0
+"""More than the compiler's int8 of an LSTM's output ever holds: its unit is 2^-7 or finer."""
+>>>>>>> ckpt
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -130,6 +137,12 @@ def _notes(checkpoint: HardwareCheckpoint) -> list[str]:
         notes.append("the LSTMs use hard activations")
     if checkpoint.batch_norm:
         notes.append("batch normalisation is folded into the weights")
+    far = int(np.count_nonzero(np.abs(checkpoint.post_pad) > _PAD_REACH))
+    if far:
+        notes.append(
+            f"the pad of a last step that lacks a vector is beyond {_PAD_REACH:g} in {far} of {checkpoint.dims.hidden} "
+            "units, and clamped there when compiled: that step alone is less exact"
+        )
     if checkpoint.features.given:
         notes.append("takes vectors that are made elsewhere, no audio; they are normalised by melmeans and melvars")
     if not checkpoint.rnnt_config:

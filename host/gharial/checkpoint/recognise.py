@@ -15,6 +15,9 @@ HEAD_BYTES = 512
 _LEGACY_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """The number 0x1950a86a20f9469cfc6c as a pickle writes it: the mark of torch files before the zip format."""
 
+GIVE = "give the checkpoint itself: the .hw.pt file that the export wrote or, to export, the .pt file of the training"
+"""What to do about a file that is none."""
+
 WEB_PAGE = "a web page"
 """What `refusal` finds where a download was answered with a page."""
 
@@ -70,12 +73,12 @@ def _kind(head: bytes) -> tuple[str, str]:
     if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")):
         return "a compressed file", "unpack it first"
     if head[8:10] == b'{"':
-        return "a safetensors file", "give the .hw.pt file that the export wrote"
+        return "a safetensors file", GIVE
     if head[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
         return WEB_PAGE, "the download answered with a page: download the file itself"
     if _is_text(head):
-        return f"a text file that starts with '{shown(head, 40)}'", "give the .hw.pt file that the export wrote"
-    return f"bytes {head[:8].hex(' ')}", "give the .hw.pt file that the export wrote"
+        return f"a text file that starts with '{shown(head, 40)}'", GIVE
+    return f"bytes {head[:8].hex(' ')}", GIVE
 
 
 def _is_text(head: bytes) -> bool:

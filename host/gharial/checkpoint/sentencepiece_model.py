@@ -16,8 +16,14 @@ from typing import NamedTuple
 
 from gharial.errors import BadInput
 
+MAX_PIECES = 1 << 18
+"""Pieces of a model: fifteen times what any configuration has classes for. Each takes a while to look at."""
+
+_MAX_FIELDS = MAX_PIECES + 1024  # of the model: its pieces, and a few settings
+_MAX_PIECE_FIELDS = 16
 _PIECES = 1
 _TEXT, _KIND = 1, 3  # of a piece
+_REMEDY = "export the checkpoint again with the SentencePiece model it was trained with"
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
@@ -40,24 +46,21 @@ class Piece(NamedTuple):
 
 
 def count_pieces(model: bytes, where: str) -> int:
-    """Pieces of the model; BadInput if the bytes are no protocol buffer or hold none."""
-    pieces = sum(field == _PIECES and wire == _LENGTH for field, wire, _ in _fields(model, where))
-    if pieces == 0:
-        raise _damaged(where, model)
-    return pieces
+    """Pieces of the model; BadInput as for `read_pieces`, so that what was counted can be read."""
+    return len(read_pieces(model, where))
 
 
 def read_pieces(model: bytes, where: str) -> list[Piece]:
     """The model's pieces by token id.
 
     Raises:
-        BadInput: the bytes are no protocol buffer, hold no piece, or one without text or of a kind that there is not.
+        BadInput: the bytes are no protocol buffer, hold no piece or more than `MAX_PIECES`, or one without text or of a
+            kind that there is not.
     """
-    pieces = [
-        _piece(value, where)
-        for field, _, value in _fields(model, where)
-        if field == _PIECES and isinstance(value, bytes)
-    ]
+    pieces: list[Piece] = []
+    for field, wire, value in _fields(model, where, _MAX_FIELDS):
+        if field == _PIECES and wire == _LENGTH and isinstance(value, bytes):
+            pieces.append(_piece(value, where, len(pieces)))
     if not pieces:
         raise _damaged(where, model)
     return pieces
@@ -69,25 +72,30 @@ def count_kinds(pieces: list[Piece]) -> dict[str, int]:
     return {kind.name.lower(): found[kind] for kind in PieceKind if found[kind]}
 
 
-def _piece(data: bytes, where: str) -> Piece:
+def _piece(data: bytes, where: str, index: int) -> Piece:
     text, kind = "", PieceKind.NORMAL
     try:
-        for field, _, value in _fields(data, where):
+        for field, _, value in _fields(data, where, _MAX_PIECE_FIELDS):
             if field == _TEXT and isinstance(value, bytes):
                 text = value.decode("utf-8")
             elif field == _KIND and isinstance(value, int):
                 kind = PieceKind(value)
     except ValueError:
-        raise _damaged(where, data) from None
+        text = ""
     if not text:
-        raise _damaged(where, data)
+        found = f"piece {index} of the bytes {data[:16].hex(' ') or 'none'}"
+        raise BadInput("this is no SentencePiece model", where, found, "text and a known kind in each", _REMEDY)
     return Piece(text, kind)
 
 
-def _fields(model: bytes, where: str) -> Iterator[tuple[int, int, int | bytes]]:
+def _fields(model: bytes, where: str, most: int) -> Iterator[tuple[int, int, int | bytes]]:
     """(number, wire type, value) of each field of a message; numbers of four and eight bytes as their bytes."""
-    at = 0
+    at = count = 0
     while at < len(model):
+        count += 1
+        if count > most:
+            expected = f"at most {MAX_PIECES:,} pieces, and few fields of each"
+            raise BadInput("this is no SentencePiece model", where, f"over {most:,} fields", expected, _REMEDY)
         tag, at = _varint(model, at, where)
         field, wire = tag >> 3, tag & 7
         if wire == _VARINT:
@@ -125,5 +133,5 @@ def _damaged(where: str, model: bytes) -> BadInput:
         where,
         f"{len(model)} bytes, the first {model[:8].hex(' ') or 'of which is not there'}",
         "the bytes of a .model file",
-        "export the checkpoint again with the SentencePiece model it was trained with",
+        _REMEDY,
     )

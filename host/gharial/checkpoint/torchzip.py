@@ -17,20 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from gharial.checkpoint.recognise import HEAD_BYTES, refusal
+from gharial.checkpoint.recognise import GIVE, HEAD_BYTES, refusal
 from gharial.checkpoint.tensors import StorageRef, TensorRef, materialise
 from gharial.checkpoint.text import shown
 from gharial.checkpoint.unpickle import unpickle
 from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
-from gharial.files import open_regular
+from gharial.files import hollow, open_regular
 
 MAX_FILE_BYTES = 8 << 30
-"""Largest file that is opened: ten times the large model. A sparse file can claim more than any disk holds."""
+"""Largest file that is opened: ten times the large model."""
 
 _FORMAT_VERSIONS = range(1, 11)
 _DAMAGED = "copy or download the file again: it is damaged"
-_PATH = "give the path of a .hw.pt file"
 
 
 def load(path: str | os.PathLike[str], select: Callable[[Any], Any] | None = None) -> Any:
@@ -66,12 +65,16 @@ def open_checkpoint(name: str) -> Iterator[BufferedReader]:
     """`name` open for reading.
 
     Raises:
-        BadInput: it is missing, is no plain file, is too large, or cannot be read (now or in the `with` block).
+        BadInput: it is missing, is no plain file, is too large, is hollow (`gharial.files.hollow`), or cannot be read
+            (now or in the `with` block).
     """
-    with open_regular(name, "a checkpoint file", _PATH) as file:
+    with open_regular(name, "a checkpoint file", GIVE) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
-            raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}", _PATH)
+            raise BadInput("the file is too large", name, f"{size} bytes", f"at most {MAX_FILE_BYTES}", GIVE)
+        problem = hollow(file, name, "a checkpoint file")
+        if problem is not None:
+            raise problem
         try:
             yield file
         except OSError as error:
@@ -122,7 +125,7 @@ class _Checkpoint:
                 self._path,
                 f"{len(folders)} members FOLDER/data.pkl among {len(self._archive.members)}",
                 "one",
-                "give the .hw.pt file that the export wrote",
+                GIVE,
             )
         if f"{folders[0]}/constants.pkl" in self._archive.members:
             raise BadInput(

@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gharial.checkpoint.batchnorm import fold, is_counter, is_norm, norm_shapes, plain_name
+from gharial.checkpoint.batchnorm import fold, is_counter, is_norm, norm_shapes, plain_name, variant_of
 from gharial.checkpoint.config import Section
-from gharial.checkpoint.dims import GROUPS, MAX_LAYERS, Misfit, ModelDims, Shape, compare, from_shapes
+from gharial.checkpoint.dims import (
+    GROUPS,
+    MAX_LAYERS,
+    POST,
+    PRE,
+    PREDICTION,
+    Misfit,
+    ModelDims,
+    Shape,
+    compare,
+    from_shapes,
+)
 from gharial.checkpoint.tensors import TensorRef
 from gharial.checkpoint.text import listed, shown
 from gharial.errors import BadInput
@@ -31,6 +42,9 @@ CONFIG_SIZES = {
     "joint": "joint_n_hid",
 }
 """Size by size, the key of `rnnt_config.rnnt` that states it."""
+
+_FLAGS = {"enc_batch_norm": (PRE, POST), "pred_batch_norm": (PREDICTION,)}
+"""Key by key of `rnnt_config.rnnt`, the stacks of layers that it says have batch normalisation."""
 
 _DUPLICATES = {"joint_fc.weight": "joint_net.2.weight", "joint_fc.bias": "joint_net.2.bias"}
 """The output layer under its second name in the training code: the same tensors."""
@@ -90,6 +104,7 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
     if not isinstance(state, Mapping) or not 0 < len(state) <= MAX_TENSORS:
         raise BadInput("this must be a dict of tensors", where, shown(state), f"1 to {MAX_TENSORS} tensors", _EXPORT)
     tensors: dict[str, TensorRef] = {}
+    normalised: set[str] = set()
     for key, value in state.items():
         if not isinstance(key, str) or not isinstance(value, TensorRef):
             found = shown(value) if isinstance(key, str) else f"{shown(key)} as a name"
@@ -100,6 +115,9 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
         # Distributed training wraps the model, and each wrapper puts its own prefix in front.
         while name.startswith("module."):
             name = name.removeprefix("module.")
+        group = variant_of(name)
+        if group is not None:
+            normalised.add(group)
         name = plain_name(name)
         if name in tensors:
             what = f"two tensors have the name {shown(name)} without their prefix"
@@ -109,7 +127,9 @@ def weight_refs(state: Any, config: Section, where: str) -> WeightRefs:
     duplicates = {name: tensors.pop(name) for name in _DUPLICATES if name in tensors}
     norms = {name: tensors.pop(name) for name in list(tensors) if is_norm(name)}
     dims = _sizes({name: ref.shape for name, ref in tensors.items()}, config, where)
-    _check_extra(norms, duplicates, dims, where)
+    normalised |= {group for group in GROUPS if any(name.startswith(group) for name in norms)}
+    _check_extra(norms, duplicates, dims, normalised, where)
+    _check_flags(config, normalised, where)
     _check_types({**tensors, **norms, **duplicates}, where)
     return WeightRefs({name: tensors[name] for name in dims.shapes()}, norms, duplicates, dims)
 
@@ -216,12 +236,16 @@ def _misfit_error(misfit: Misfit, where: str) -> BadInput:
 
 
 def _check_extra(
-    norms: Mapping[str, TensorRef], duplicates: Mapping[str, TensorRef], dims: ModelDims, where: str
+    norms: Mapping[str, TensorRef],
+    duplicates: Mapping[str, TensorRef],
+    dims: ModelDims,
+    normalised: Set[str],
+    where: str,
 ) -> None:
-    """Names and shapes of batch normalisations and duplicates."""
+    """Names and shapes of duplicates, and of the batch normalisations of the stacks of layers that have them."""
     expected: dict[str, Shape] = {name: dims.shapes()[_DUPLICATES[name]] for name in duplicates}
     for group in GROUPS:
-        if any(name.startswith(group) for name in norms):
+        if group in normalised:
             layers, _, units = dims.lstm(group)
             expected |= norm_shapes(group, layers, units)
     found = {name: ref.shape for name, ref in {**norms, **duplicates}.items()}
@@ -232,6 +256,15 @@ def _check_extra(
     )
     if misfit.count:
         raise _misfit_error(misfit, where)
+
+
+def _check_flags(config: Section, normalised: Set[str], where: str) -> None:
+    """What a configuration says of batch normalisation against the tensors."""
+    for key, groups in _FLAGS.items():
+        stated, real = config.maybe_flag(key), not normalised.isdisjoint(groups)
+        if stated is not None and stated != real:
+            expected = f"{real}, as batch_norms are {'there' if real else 'not'}"
+            raise BadInput(f"rnnt_config.rnnt.{key} contradicts the tensors", where, stated, expected, _EXPORT)
 
 
 def _check_types(tensors: Mapping[str, TensorRef], where: str) -> None:

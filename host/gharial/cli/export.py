@@ -81,4 +81,4 @@ def run(args: argparse.Namespace) -> int:
     else:
         ngram = exported.ngram_path or "left out"
         terminal.emit(f"{format_description(facts)}\n  n-gram to use with it: {ngram}")
-    return 0
+    return 0 if facts["good"] else BadInput.exit_code

@@ -59,7 +59,7 @@ class LiveLine:
         self,
         dim: bool | None = None,
         size: Callable[[], Size] = screen,
-        write: Callable[[str], object] = lambda text: terminal.emit(text, end=""),
+        write: Callable[[str], object] = lambda text: terminal.emit(text, end="", controls=True),
         style: str = DIM,
     ) -> None:
         self._dim = colours() if dim is None else dim

@@ -7,12 +7,13 @@ import os
 
 from gharial.errors import BadInput
 from gharial.files import check_not_read, output_path
+from gharial.partial import clear_leftovers
 
 _ANOTHER = "name another output file"
 
 
 def check_output(output: str, *inputs: str) -> None:
-    """Find out whether a file could be written.
+    """Find out whether a file could be written, and clear away what a killed process left of it.
 
     Args:
         output: its name.
@@ -26,3 +27,4 @@ def check_output(output: str, *inputs: str) -> None:
     folder = path.parent
     if not os.access(folder, os.W_OK):
         raise BadInput("the folder may not be written to", folder, "no permission", "write permission", _ANOTHER)
+    clear_leftovers(folder, path.name)

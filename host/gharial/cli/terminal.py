@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ _STDERR = 2
 _MINUTE = 60.0
 _QUIET = _MINUTE  # seconds between two lines about progress where there is no terminal
 _MANY = 100_000  # shown as 0.1M
+# Control characters but tab and line feed, and those that turn the direction of text.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def prepare() -> None:
@@ -60,15 +63,25 @@ def only_ours() -> Iterator[None]:
         os.close(kept)
 
 
-def emit(text: str, end: str = "\n") -> None:
-    """A result, at once, to standard output.
+def harmless(text: str) -> str:
+    """Text that commands no terminal: names of files and pieces of models are other people's, escapes in them too."""
+    return _HARMFUL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def emit(text: str, end: str = "\n", *, controls: bool = False) -> None:
+    """A result, at once, to standard output; as it is but on a terminal, which sees no controls in it.
+
+    Args:
+        text: the result.
+        end: what stands behind it.
+        controls: what is in it is for the terminal.
 
     Raises:
         OSError: it cannot be written there.
     """
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
-    sys.stdout.write(text + end)
+    sys.stdout.write((text if controls or not sys.stdout.isatty() else harmless(text)) + end)
     sys.stdout.flush()
 
 
@@ -81,7 +94,7 @@ def say(text: str) -> None:
     """A remark on standard error; nothing where that is closed."""
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(harmless(text) + "\n")
             sys.stderr.flush()
 
 

@@ -150,5 +150,5 @@ def calibrate(
             yield vectors
 
     different = [prefix for prefix in others if prefix != usual]
-    ranges = calibrate_ranges(float_network, features(), progress, usual, different, TALK)
+    ranges = calibrate_ranges(float_network, features(), progress, usual, different, TALK, checkpoint.path)
     return Calibration(ranges, best_feature_bits(float_network, sample))

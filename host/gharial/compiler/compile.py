@@ -13,7 +13,7 @@ import numpy as np
 import gharial
 from gharial.checkpoint.hardware import HardwareCheckpoint
 from gharial.compiler.calibrate import Calibration
-from gharial.compiler.fit import shortages, sure_shortages
+from gharial.compiler.fit import fit, shortages
 from gharial.compiler.layout import Laid, lay_out
 from gharial.compiler.network import Network, quantise_network
 from gharial.compiler.quantise import INT8, WeightType
@@ -97,13 +97,20 @@ def _compile(checkpoint: HardwareCheckpoint, config: Config, units: Units, weigh
     return program
 
 
-def check_size(checkpoint: HardwareCheckpoint, config: Config) -> None:
-    """Refuse what cannot fit, by sizes alone: to be asked before the ranges of a model are measured.
+def check_size(checkpoint: HardwareCheckpoint, config: Config | None) -> None:
+    """Refuse what does not fit, by sizes alone: to be asked before the ranges of a model are measured.
+
+    Args:
+        checkpoint: the model.
+        config: None for any that is picked by itself.
 
     Raises:
-        DoesNotFit: a BadInput with the bytes needed and there.
+        DoesNotFit: a BadInput with the bytes needed and there; without a configuration, of the largest.
     """
-    _refuse(checkpoint, config, sure_shortages(checkpoint.dims, config))
+    candidates = [config] if config is not None else [one for one in configs().values() if one.automatic]
+    short = [list(fit(checkpoint.dims, one).short) for one in candidates]
+    if all(short):
+        _refuse(checkpoint, candidates[-1], short[-1])
 
 
 def _check_capacity(checkpoint: HardwareCheckpoint, config: Config, laid: Laid, spaces: dict[str, bytes]) -> None:

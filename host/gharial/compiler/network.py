@@ -102,6 +102,7 @@ class _Builder:
 
     def __init__(self, checkpoint: HardwareCheckpoint, config: Config, units: Units, kind: WeightType) -> None:
         self.state = checkpoint.state
+        self.path = checkpoint.path
         self.kind = kind
         self.config = config
         self.units = units
@@ -119,11 +120,11 @@ class _Builder:
         parts = []
         column = 0
         for columns, width in splits:
-            where = f"{prefix}.weight_ih_l{index}"
+            where = f"{self.path}: {prefix}.weight_ih_l{index}"
             rows = quantise_rows(w_x[:, column : column + columns], x_unit, GATE_UNIT, where, self.kind)
             parts.append(Part("x", column, columns, width, _pad_rows(rows, 4 * padded, width)))
             column += columns
-        rows = quantise_rows(w_h, 2.0**-qh, GATE_UNIT, f"{prefix}.weight_hh_l{index}", self.kind)
+        rows = quantise_rows(w_h, 2.0**-qh, GATE_UNIT, f"{self.path}: {prefix}.weight_hh_l{index}", self.kind)
         parts.append(Part("h", 0, hidden, padded, _pad_rows(rows, 4 * padded, padded)))
         full = np.pad(quantise_bias(interleave(bias), GATE_UNIT), (0, 4 * (padded - hidden)))
         return Layer(name, "lstm", hidden, padded, full, tuple(parts), self.units.c_bits[name], qh)
@@ -139,7 +140,7 @@ class _Builder:
         column = 0
         for columns, width in splits:
             chosen = weights[:, column : column + columns]
-            rows = quantise_rows(chosen, input_unit, output_unit, f"{prefix}.weight", self.kind)
+            rows = quantise_rows(chosen, input_unit, output_unit, f"{self.path}: {prefix}.weight", self.kind)
             parts.append(Part("x", column, columns, width, _pad_rows(rows, padded, width)))
             column += columns
         bias = np.pad(quantise_bias(self.state[f"{prefix}.bias"], output_unit), (0, padded - outputs))

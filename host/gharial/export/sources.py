@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gharial.checkpoint.dims import ModelDims
+from gharial.checkpoint.recognise import GIVE
 from gharial.checkpoint.sentencepiece_model import count_pieces
 from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import load
@@ -76,7 +78,7 @@ def mel_statistics(
             array, where = own, f"{checkpoint.path}: {name}"
         else:
             path = Path(given) if given is not None else _statistics_file(config, name)
-            array, where = load(path), str(path)
+            array, where = _statistic(path), str(path)
         if not isinstance(array, np.ndarray) or array.shape != (bins,) or array.dtype not in (np.float32, np.float64):
             kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else shown(array)
             expected = f"float32 ({bins},), as n_filt in {config.path} says"
@@ -88,6 +90,14 @@ def mel_statistics(
             raise BadInput("melvars must be above 0", where, float(array.min()), "variances", _STATISTICS)
         found.append(array)
     return found[0], found[1]
+
+
+def _statistic(path: Path) -> Any:
+    try:
+        return load(path)
+    except BadInput as error:
+        remedy = _STATISTICS if error.remedy == GIVE else error.remedy
+        raise BadInput(error.what, error.where, error.found, error.expected, remedy) from None
 
 
 def _statistics_file(config: TrainingConfig, name: str) -> Path:

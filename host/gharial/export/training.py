@@ -29,6 +29,9 @@ _GIVE = "give the checkpoint that training saved (RNN-T_best_checkpoint.pt)"
 _ARGUMENTS = ("args", "training_args")
 """Keys under which a training loop may keep its arguments: CAIMAN-ASR's public releases keep none."""
 
+_NUMBERS = ("epoch", "step", "best_wer")
+_KNOWN = (*_NUMBERS, *_ARGUMENTS, "tokenizer_kw", "sentpiece_model", "prefix_spec", "raw_prefix_token_map")
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingCheckpoint:
@@ -95,8 +98,12 @@ class _Reader:
         refs = weight_refs(tree["ema_state_dict"], Section(None, self._where), self._where)
         self._dims = refs.dims
         skipped = ("state_dict", "ema_state_dict", "optimizer")
-        # Of what is left only plain values and the mel statistics are looked at.
-        rest = {key: value for key, value in tree.items() if key not in skipped and not isinstance(value, TensorRef)}
+        # Tensors that nothing here asks for stay in the file; those of known names are judged.
+        rest = {
+            key: value
+            for key, value in tree.items()
+            if key not in skipped and (key in _KNOWN or not isinstance(value, TensorRef))
+        }
         rest |= {key: tree.get(key) for key in ("melmeans", "melvars", "logmel_norm_weight")}
         return {"rest": rest, "tensors": refs.tensors, "norms": refs.norms, "duplicates": refs.duplicates}
 
@@ -105,7 +112,7 @@ class _Reader:
         assert dims is not None, "select comes first"
         # Only judged here: what is exported is what was trained, and a reader folds batch normalisation.
         finish(chosen["tensors"], chosen["norms"], chosen["duplicates"], dims, self._where)
-        rest = chosen["rest"]
+        rest = chosen["rest"] | {key: _plain(chosen["rest"].get(key)) for key in _NUMBERS}
         top = Section(rest, self._path)
         tokenizer = Section(rest.get("tokenizer_kw"), f"{self._path}: tokenizer_kw")
         groups = [group for group in GROUPS if any(name.startswith(f"{group}.batch_norms") for name in chosen["norms"])]
@@ -187,7 +194,7 @@ def check_norm_weight(checkpoint: TrainingCheckpoint, melalpha: float | None) ->
         raise BadInput(
             "logmel_norm_weight is not 1: the ramp to the dataset's mel statistics was not finished",
             checkpoint.path,
-            f"{weight:g}",
+            weight_text(weight),
             "1.0",
             "resume the training past --norm_ramp_end_step and export that checkpoint",
         )
@@ -202,6 +209,12 @@ def check_norm_weight(checkpoint: TrainingCheckpoint, melalpha: float | None) ->
     return 0.0
 
 
+def weight_text(weight: float) -> str:
+    """Text of logmel_norm_weight, with the digits that tell it from 1."""
+    short = f"{weight:g}"
+    return repr(weight) if short == "1" and weight != 1 else short
+
+
 def _named(state: Mapping[str, np.ndarray], groups: list[str]) -> dict[str, np.ndarray]:
     """The tensors under the names of the variant: layers with batch normalisation are modules of their own."""
     named = {}
@@ -212,6 +225,11 @@ def _named(state: Mapping[str, np.ndarray], groups: list[str]) -> dict[str, np.n
             name = f"{group}.lstms.{layer}.{part}_l0"
         named[name] = array
     return named
+
+
+def _plain(value: Any) -> Any:
+    """The number in a tensor of one, as training loops keep what they have reduced; anything else as it is."""
+    return value.item() if isinstance(value, np.ndarray) and value.shape in ((), (1,)) else value
 
 
 def _number(value: Any, top: Section) -> float | None:

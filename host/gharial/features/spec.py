@@ -132,18 +132,11 @@ class FeatureSpec:
         """
         settings = checkpoint.features
         return cls(
-            sample_rate=settings.sample_rate,
-            window=settings.window_samples,
-            hop=settings.hop_samples,
-            n_fft=settings.n_fft,
-            n_mels=settings.n_filt,
-            stacking=settings.stacking,
-            subsampling=settings.subsampling,
             melmeans=checkpoint.melmeans,
             melvars=checkpoint.melvars,
             melalpha=checkpoint.melalpha,
             dither=settings.dither if dither else 0.0,
-            given=settings.given,
+            **settings.front_end(),
         )
 
     def require_audio(self, where: object) -> None:

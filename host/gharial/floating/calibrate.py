@@ -51,23 +51,34 @@ class Ranges:
 
 
 class RangeCollector:
-    """Histograms of every tensor; those of parts of a set merge into those of the whole."""
+    """Histograms of every tensor; those of parts of a set merge into those of the whole.
 
-    def __init__(self) -> None:
+    Args:
+        where: name of the model, for errors.
+    """
+
+    def __init__(self, where: str | None = None) -> None:
+        self._where = where
         self.recordings = 0
         self.encoder_steps = 0
         self.joint_evaluations = 0
         self.histograms: dict[str, MagnitudeHistogram] = {}
 
     def add(self, name: str, values: np.ndarray) -> None:
-        """Count a tensor's values under its trace name."""
+        """Count a tensor's values under its trace name.
+
+        Raises:
+            BadInput: one is not finite.
+        """
         try:
             self.histograms.setdefault(name, MagnitudeHistogram()).add(values)
         except ValueError as error:
             raise BadInput(
                 f"{error}, so no range can be measured",
-                name,
-                remedy="check the recordings and the checkpoint's weights",
+                name if self._where is None else f"{self._where}: {name}",
+                "NaN or infinity",
+                "finite values",
+                "check the recordings and the checkpoint's weights",
             ) from error
 
     def merge(self, other: RangeCollector) -> None:
@@ -109,6 +120,7 @@ def calibrate_ranges(
     prefix: Sequence[int] = (),
     others: Iterable[Sequence[int]] = (),
     talk: float | None = None,
+    where: str | None = None,
 ) -> Ranges:
     """Run recordings through the network and measure the range of every tensor.
 
@@ -122,12 +134,13 @@ def calibrate_ranges(
         prefix: tokens that the prediction network hears after the start of each recording.
         others: prefixes that the network may hear instead; what they leave in it is counted once each.
         talk: as in `collect`.
+        where: name of the model, for errors.
 
     Raises:
         BadInput: there is no recording with at least one feature vector, an array has the wrong width, or a value
             became infinite or not a number.
     """
-    collector = RangeCollector()
+    collector = RangeCollector(where)
     for other in others:
         _start(network, 1, other, collector)
     for batch in _batches(recordings):

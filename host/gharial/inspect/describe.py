@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gharial.checkpoint.recognise import HEAD_BYTES, refusal
 from gharial.errors import BadInput
-from gharial.files import open_regular
+from gharial.files import hollow, open_regular
 from gharial.inspect import models, others
 from gharial.inspect.description import Description, bad
 from gharial.model import is_program
@@ -40,7 +40,11 @@ def describe(path: str | os.PathLike[str], *, instructions: bool = False) -> Des
     file = os.fspath(path)
     try:
         with open_regular(file, "a file") as opened:
-            looked = Looked(file, opened.read(HEAD_BYTES), os.fstat(opened.fileno()).st_size, instructions)
+            size = os.fstat(opened.fileno()).st_size
+            problem = hollow(opened, file, _KNOWN)
+            if problem is not None:
+                return bad(file, "unknown", problem, bytes=size)
+            looked = Looked(file, opened.read(HEAD_BYTES), size, instructions)
         for kind in KINDS:
             found = kind(looked)
             if found is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import zipfile
+import os
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +14,11 @@ from gharial import checkpoint as checkpoints
 from gharial import program as programs
 from gharial.checkpoint import ModelDims, Prefixes, is_training_checkpoint
 from gharial.checkpoint.inspect import prefix_text
+from gharial.checkpoint.prefix_spec import parse_prefix_spec
 from gharial.checkpoint.sentencepiece_model import count_kinds, read_pieces
 from gharial.checkpoint.text import listed, shown
+from gharial.checkpoint.torchzip import open_checkpoint
+from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
 from gharial.inspect.description import Description, aligned, bad, good
 from gharial.inspect.fits import configurations, paced, placed, table
@@ -84,10 +88,11 @@ def _hardware(file: str) -> Description:
 
 
 def _training(file: str) -> Description:
-    from gharial.export.training import read_training
+    from gharial.export.training import read_training, weight_text
 
     try:
         found = read_training(file)
+        parse_prefix_spec(found.prefix_spec, f"{file}: prefix_spec")  # export would refuse it
     except BadInput as error:
         return bad(file, "training checkpoint", error)
     dims, weight = found.dims, found.norm_weight
@@ -107,8 +112,11 @@ def _training(file: str) -> Description:
         ("prediction", f"{dims.pred_layers} of {dims.pred_hidden}"),
         ("joint", f"{dims.joint} units, {dims.classes} classes"),
         ("parameters", f"{dims.parameters:,} (the averaged weights)"),
-        ("mel weight", "not stated" if weight is None else f"{weight:g}" + ("" if weight == 1 else ", not yet 1")),
-        ("to use it", _EXPORT.format(file)),
+        (
+            "mel weight",
+            "not stated" if weight is None else weight_text(weight) + ("" if weight == 1 else ", not yet 1"),
+        ),
+        ("to use it", _EXPORT.format(shlex.quote(file))),
     ]
     return good(file, "training checkpoint", facts, rows)
 
@@ -203,9 +211,9 @@ def _is_training(tree: Any) -> bool:
 def _holds_arrays(file: str) -> bool:
     """Whether a zip archive is NumPy's: all of its members are arrays."""
     try:
-        with zipfile.ZipFile(file) as opened:
-            names = opened.namelist()
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
+        with open_checkpoint(file) as opened:
+            names = ZipArchive(opened, os.fstat(opened.fileno()).st_size, file).members
+    except BadInput:
         return False
     return bool(names) and all(name.endswith(".npy") for name in names)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from gharial.checkpoint.prefix_spec import parse_prefix_spec
@@ -151,7 +152,7 @@ def configuration(file: str, head: bytes, size: int) -> Description | None:
         ("tokeniser", shown(found.sentencepiece_path)),
         ("mel statistics", "not stated" if found.stats_path is None else shown(found.stats_path)),
         ("n-gram", "not stated" if found.ngram_path is None else shown(found.ngram_path)),
-        ("to use it", f"gharial export --ckpt TRAIN.pt --config {file} -o MODEL.hw.pt"),
+        ("to use it", f"gharial export --ckpt TRAIN.pt --config {shlex.quote(file)} -o MODEL.hw.pt"),
     ]
     return good(file, "training configuration", facts, rows)
 

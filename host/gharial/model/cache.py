@@ -3,7 +3,8 @@
 
 An entry's name is a digest over everything its content depends on, so an entry is never out of date: it is there and
 right, or it is not there. Entries are written whole or not at all, verified when read, and thrown away if they do not
-hold. The cache is a convenience: where it cannot be used, that is a note and no error.
+hold; what killed processes left half-written goes when the next entry is written. The cache is a convenience: where it
+cannot be used, that is a note and no error.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from pathlib import Path
 
 from gharial.errors import BadInput, GharialError
 from gharial.model.ngram import beside
+from gharial.partial import clear_leftovers
 from gharial.program import Program
 
 LIMIT_BYTES = 4 << 30
 """Entries beyond this many bytes in all go, least recently used first."""
 
 _ENTRY = re.compile(r"[0-9a-f]{64}\.gprog")
+_BEGINNING = re.compile(r"[0-9a-f]{48}")  # of an entry's name, as files that are being written have it
 
 
 def cache_folder() -> Path | None:
@@ -99,6 +102,7 @@ def _read(path: Path, source_sha256: str, note: Callable[[str], object]) -> Prog
 def _store(program: Program, path: Path, note: Callable[[str], object]) -> bool:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        clear_leftovers(path.parent, _BEGINNING)
         program.write(path)
         _trim(path.parent, keep=path)
     except (GharialError, OSError) as error:

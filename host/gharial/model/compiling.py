@@ -16,7 +16,7 @@ from gharial.errors import BadInput
 from gharial.features import FeatureSpec
 from gharial.files import open_regular
 from gharial.floating.network import FloatNetwork
-from gharial.isa.configs import Config, configs
+from gharial.isa.configs import Config
 from gharial.isa.configs import config as configuration
 from gharial.program import Program
 from gharial.program.container import MAGIC
@@ -90,7 +90,7 @@ def compile_model(
         fidelity_report.check(report)
     checkpoint = load_hardware(model)
     # Before the minutes that calibration may take.
-    check_size(checkpoint, config or _largest())
+    check_size(checkpoint, config)
     paths = calibration_files(calibration, checkpoint.features.given)
     done, total = 0, len(paths) if report is None else 2 * len(paths)
 
@@ -119,8 +119,3 @@ def compile_model(
     if not allow_error:
         require(seen, checkpoint.path)
     return program
-
-
-def _largest() -> Config:
-    """The largest configuration that is picked by itself."""
-    return [config for config in configs().values() if config.automatic][-1]

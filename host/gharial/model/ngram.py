@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from gharial.errors import BadInput, GharialError
+from gharial.files import write_atomically
 from gharial.ngram.checking import read_file
-from gharial.ngram.marking import append_mark
+from gharial.ngram.marking import marked
 from gharial.ngram.pieces import embedded_ngram
 from gharial.ngram.trailer import encode
 from gharial.program import Program
@@ -63,19 +63,14 @@ def write_embedded(
     if _holds(target, binary, encode(sentencepiece)):
         return target
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-            made = Path(folder, target.name)
-            made.write_bytes(binary)
-            append_mark(made, sentencepiece)
-            replaced = target.exists()
-            made.replace(target)
-        if replaced:
-            note(f"{target} is replaced by the n-gram inside the checkpoint")
+        pieces = marked(binary, sentencepiece, f"{os.fspath(checkpoint)}: ngram")
     except BadInput as error:
         note(f"the n-gram inside the checkpoint is left out: {error.what}")
         return None
-    except OSError as error:
-        raise GharialError(f"{target}: cannot be written: {error.strerror or error}") from error
+    replaced = target.exists()
+    write_atomically(target, pieces, cached=False)
+    if replaced:
+        note(f"{target} is replaced by the n-gram inside the checkpoint")
     return target
 
 

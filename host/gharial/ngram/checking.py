@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from gharial.errors import BadInput
 from gharial.files import open_regular
@@ -50,19 +51,26 @@ def read_file(path: str | os.PathLike[str], *, any_mark: bool = False) -> NgramF
     name = os.fspath(path)
     with open_regular(name, "an n-gram file") as file:
         status = os.fstat(file.fileno())
-        header = read_header(file, name)
-        extra = status.st_size - header.end
-        mark = None
-        if extra:
-            tail = min(extra, trailer.LONGEST)
-            file.seek(status.st_size - tail)
-            try:
-                mark = trailer.decode(file.read(tail), name)
-            except BadInput:
-                if not any_mark:
-                    raise
+        return read_open(file, status.st_size, name, (status.st_dev, status.st_ino), any_mark=any_mark)
+
+
+def read_open(
+    file: BinaryIO, size: int, name: str, identity: tuple[int, int] = (0, 0), *, any_mark: bool = False
+) -> NgramFile:
+    """`read_file` of one that is open already, or in memory: `size` bytes, called `name`."""
+    header = read_header(file, name)
+    extra = size - header.end
+    mark = None
+    if extra:
+        tail = min(extra, trailer.LONGEST)
+        file.seek(size - tail)
+        try:
+            mark = trailer.decode(file.read(tail), name)
+        except BadInput:
+            if not any_mark:
+                raise
     foreign = extra - (mark.length if mark is not None else 0)
-    return NgramFile(name, status.st_size, header, mark, foreign, (status.st_dev, status.st_ino))
+    return NgramFile(name, size, header, mark, foreign, identity)
 
 
 def check_file(

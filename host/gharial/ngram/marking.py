@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from gharial.errors import BadInput
 from gharial.files import open_regular, write_atomically
 from gharial.ngram import trailer
-from gharial.ngram.checking import NgramFile, read_file
+from gharial.ngram.checking import NgramFile, read_file, read_open
 
 _CHUNK = 1 << 20
 
@@ -40,6 +41,23 @@ def append_mark(path: str | os.PathLike[str], sentencepiece: bytes, *, force: bo
     write_atomically(path, _pieces(file, trailer.encode(sentencepiece)), cached=False)
     Path(path).chmod(mode & 0o7777)
     return True
+
+
+def marked(binary: bytes, sentencepiece: bytes, name: str) -> Iterator[bytes | memoryview]:
+    """What `append_mark` makes of a file, of bytes in memory: the KenLM data and the mark, as pieces to write.
+
+    Args:
+        binary: a KenLM binary.
+        sentencepiece: bytes of the `.model` file that it was made for.
+        name: how messages call it.
+
+    Raises:
+        BadInput: as for `append_mark`.
+    """
+    file = read_open(io.BytesIO(binary), len(binary), name)
+    if file.mark is None or not file.mark.fits(sentencepiece) or file.foreign:
+        _check_unmarked(file, sentencepiece)
+    return iter((memoryview(binary)[: file.header.end], trailer.encode(sentencepiece)))
 
 
 def _check_unmarked(file: NgramFile, sentencepiece: bytes) -> None:

@@ -9,9 +9,11 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
+from io import BufferedReader
 
 import numpy as np
 
+from gharial.checkpoint.ziparchive import ZipArchive
 from gharial.errors import BadInput
 from gharial.files import open_regular, write_atomically
 from gharial.trace.keys import decoder_layers, encoder_layers
@@ -57,6 +59,9 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     name = os.fspath(path)
     try:
         with open_regular(name, "a trace") as file:
+            if file.peek(2).startswith(b"PK"):
+                # Before NumPy, which reads the whole directory whatever its size.
+                _check_directory(file, name)
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise _no_trace(name, "a single array")
@@ -91,6 +96,14 @@ def read_trace(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if at.ndim != 1 or at.shape != arrays["tokens"].shape or (at < 0).any() or (at >= steps).any():
         raise _no_trace(name, "tokens at steps that there are not")
     return arrays
+
+
+def _check_directory(file: BufferedReader, name: str) -> None:
+    try:
+        ZipArchive(file, os.fstat(file.fileno()).st_size, name)
+    except BadInput as error:
+        raise _no_trace(name, error.what) from None
+    file.seek(0)
 
 
 def _no_trace(name: str, found: str) -> BadInput:
