@@ -202,7 +202,8 @@ def test_the_report_tells_of_babble_and_of_noise_alone() -> None:
     assert "drawn" not in page(told | {"babble": 0})
 
 
-def test_recordings_that_tell_little_are_noted(cli: Run, tmp_path: Path) -> None:
+def test_recordings_that_tell_little_are_noted(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # on the fly, only what is compiled is noted
     folder = tmp_path / "audio"
     folder.mkdir()
     soundfile.write(folder / "silence.wav", np.zeros(32000, np.int16), 16000)
@@ -212,6 +213,8 @@ def test_recordings_that_tell_little_are_noted(cli: Run, tmp_path: Path) -> None
     told: list[str] = []
     compile_model(demo_model(), note=told.append)
     assert told == []
+    open_model(demo_model(), calibration=folder, note=told.append)
+    assert len(told) == 1 and "tokens in all" in told[0]
 
 
 def test_a_report_that_cannot_be_written(cli: Run, tmp_path: Path) -> None:
