@@ -146,5 +146,6 @@ def test_babble_is_led_along_drawn_tokens(seed: int) -> None:
     assert (wanted.babble, found.babble) == (0, 1)
     assert (found.evaluations, found.agreeing) == (wanted.evaluations, wanted.agreeing)
     assert found.logits.sqnr == wanted.logits.sqnr
-    # The program, whose blank is as likely as it ever was, says it at some step, and the float model does not.
-    assert wanted.partings == [] and [parting.place for parting in found.partings] == [None]
+    # Where the program, whose blank is as likely as it ever was, says it, the float model does not.
+    assert wanted.partings == [] and len(found.partings) == (found.agreeing < found.evaluations)
+    assert all(parting.place is None for parting in found.partings)
