@@ -34,6 +34,7 @@ from scripts.bench import RECORDINGS
 
 SECONDS = 5.0
 EVERY = 3  # encoder steps from one label to the next
+SPARSER = (8, 16)  # speech has one in seven; fewer labels leave less in the logits that changes
 LEAST_DB = 25.0
 LEAST_AGREEMENT = 0.98
 LIMITS = {"base": (60, 4 << 30), "large": (150, 8 << 30)}
@@ -47,18 +48,18 @@ def speech(spec: FeatureSpec, seconds: float = SECONDS) -> np.ndarray:
     return vectors[: int(seconds / spec.vector_seconds)]
 
 
-def labels(features: np.ndarray, dims: ModelDims) -> list[tuple[int, int]]:
+def labels(features: np.ndarray, dims: ModelDims, every: int = EVERY) -> list[tuple[int, int]]:
     """A fixed label sequence: (encoder step, token), a token every few steps."""
     random = np.random.default_rng(random_models.SEED)
     steps = -(-len(features) // dims.stack)
-    return [(step, int(random.integers(0, dims.classes - 1))) for step in range(1, steps, EVERY)]
+    return [(step, int(random.integers(0, dims.classes - 1))) for step in range(1, steps, every)]
 
 
-def fidelity(program: Program, checkpoint: Path) -> dict[str, Any]:
+def fidelity(program: Program, checkpoint: Path, every: int = EVERY) -> dict[str, Any]:
     """The logits of a program beside those of its checkpoint in PyTorch, along the fixed labels."""
     loaded = load_hardware(checkpoint)
     features = speech(FeatureSpec.from_checkpoint(loaded))
-    path = labels(features, loaded.dims)
+    path = labels(features, loaded.dims, every)
     exact = TorchRnnt(loaded).forced_logits(features, path)
     with IntegerRun(program) as run:
         found = run.tensors(quantise_features(features, program.manifest["features"]["frac_bits"]), path)["logits"]
@@ -99,18 +100,22 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     output = folder / f"{name}.gprog"
     found = {"model": name, "seed": random_models.SEED, **compiled(checkpoint, output)}
     program = Program.read(output)
-    return found | {"config": program.config.name, "version": gharial.__version__} | fidelity(program, checkpoint)
+    found |= {"config": program.config.name, "version": gharial.__version__} | fidelity(program, checkpoint)
+    sparser = {str(every): fidelity(program, checkpoint, every)["sqnr_changes_db"] for every in SPARSER}
+    return found | {"sqnr_changes_db_every": sparser}
 
 
 def faults(found: dict[str, Any]) -> list[str]:
     """What does not hold of a size's figures."""
     seconds, most = LIMITS[found["model"]]
+    sparser = found["sqnr_changes_db_every"].values()
     share = found["decisive_agreeing"] / max(1, found["decisive"])
     checks = {
         f"compiling took {found['seconds']} s, at most {seconds} wanted": found["seconds"] < seconds,
         f"compiling took {found['peak_bytes']} bytes, at most {most} wanted": found["peak_bytes"] < most,
         f"logits at {found['sqnr_db']:.1f} dB": found["sqnr_db"] >= LEAST_DB,
         f"changes of logits at {found['sqnr_changes_db']:.1f} dB": found["sqnr_changes_db"] >= LEAST_DB,
+        f"changes of logits with fewer labels at {min(sparser):.1f} dB": min(sparser) >= LEAST_DB,
         f"best class the same in {share:.3f} of decisive steps": found["decisive"] and share >= LEAST_AGREEMENT,
     }
     return [f"{found['model']}: {text}" for text, good in checks.items() if not good]

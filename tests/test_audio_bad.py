@@ -237,6 +237,15 @@ def test_values_that_are_no_numbers(tmp_path, value):
     assert "sample at 0.750 s is not a number" in _refused(path)
 
 
+@pytest.mark.parametrize("value", [2e6, -1e30])
+def test_values_that_are_no_samples(tmp_path, value):
+    path = tmp_path / "a.wav"
+    samples = np.zeros((20000, 2), np.float32)
+    samples[12000, 1] = value
+    soundfile.write(path, samples, 16000, subtype="FLOAT")
+    assert "sample at 0.750 s is out of its range" in _refused(path)
+
+
 def test_shorter_than_one_sample_after_resampling(tmp_path):
     path = tmp_path / "a.wav"
     soundfile.write(path, np.full(3, 0.5), 768000)

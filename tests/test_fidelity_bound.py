@@ -12,13 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 from checkpoint_files import saved
 from command import Run
 from recordings import LONG, SHORT
 
+from gharial.compiler.quantise import INT8
 from gharial.errors import BadInput
 from gharial.fidelity.bound import FEWEST, LEAST_AGREEMENT, LEAST_SQNR, Verdict, require, sample
+from gharial.fidelity.compare import Comparison
+from gharial.fidelity.noise import TensorNoise
+from gharial.fidelity.report.figures import figures
+from gharial.fidelity.report.page import page
 from gharial.model import compile_model, demo_model, open_model
 from gharial.program import Program
 
@@ -183,6 +189,32 @@ def test_the_report_is_whole(cli: Run, tmp_path: Path, calibration: Path) -> Non
     # Made again, it is the same.
     assert cli(*words).code == 0
     assert first == ((folder / "index.html").read_bytes(), (folder / "report.json").read_bytes())
+
+
+def test_the_report_tells_of_babble_and_of_noise_alone() -> None:
+    program = compile_model(demo_model())
+    found = Comparison({"logits": TensorNoise(1.0, -127, 127)}, recordings=3, babble=2)
+    found.logits.add(np.zeros((2, 4)), np.ones((2, 4), np.int16))
+    told = figures(program, INT8, [], found, 8)
+    assert (told["babble"], told["sqnr_db"], told["bound"]["holds"]) == (2, None, False)
+    text = page(told)
+    assert "drawn through 2 of them" in text and "<td>–</td>" in text and "no noise</td>" not in text
+    assert "drawn" not in page(told | {"babble": 0})
+
+
+def test_recordings_that_tell_little_are_noted(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # on the fly, only what is compiled is noted
+    folder = tmp_path / "audio"
+    folder.mkdir()
+    soundfile.write(folder / "silence.wav", np.zeros(32000, np.int16), 16000)
+    outcome = cli("compile", demo_model(), "-o", tmp_path / "m.gprog", "--calibrate", folder)
+    assert outcome.code == 0 and "tokens in all for the calibration recordings" in outcome.err
+    assert "--calibrate DIR" in outcome.err
+    told: list[str] = []
+    compile_model(demo_model(), note=told.append)
+    assert told == []
+    open_model(demo_model(), calibration=folder, note=told.append)
+    assert len(told) == 1 and "tokens in all" in told[0]
 
 
 def test_a_report_that_cannot_be_written(cli: Run, tmp_path: Path) -> None:

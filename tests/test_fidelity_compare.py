@@ -15,6 +15,7 @@ from gharial.features import quantise_features
 from gharial.fidelity import Recording, compare
 from gharial.fidelity.forced import IntegerRun, float_tensors, units_of
 from gharial.floating import FloatNetwork
+from gharial.floating.path import drawn_path
 from gharial.floating.yardstick import TorchRnnt
 from gharial.model import compile_model, demo_model, front_end
 from gharial.program import Program
@@ -133,3 +134,18 @@ def test_a_prefix_comes_before_the_models_own_tokens(program: Program) -> None:
     assert without.evaluations == steps + len(own)
     assert behind.tensors["joint_pred"].count != without.tensors["joint_pred"].count
     assert behind.agreement > 0.9
+
+
+def test_babble_is_led_along_drawn_tokens(seed: int) -> None:
+    """The float model and the program along tokens that neither chose; no place in a transcript is named for them."""
+    checkpoint = random_checkpoint(seed, blank_bias=-1000.0)
+    network, features = FloatNetwork(checkpoint), random_features(seed + 1, 25)
+    given = drawn_path(0, 13, network.blank)
+    wanted = compare(random_program(seed), network, [Recording("given", features, given)])
+    found = compare(random_program(seed), network, [Recording("babble", features)])
+    assert (wanted.babble, found.babble) == (0, 1)
+    assert (found.evaluations, found.agreeing) == (wanted.evaluations, wanted.agreeing)
+    assert found.logits.sqnr == wanted.logits.sqnr
+    # Where the program, whose blank is as likely as it ever was, says it, the float model does not.
+    assert wanted.partings == [] and len(found.partings) == (found.agreeing < found.evaluations)
+    assert all(parting.place is None for parting in found.partings)

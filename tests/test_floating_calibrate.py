@@ -10,8 +10,10 @@ import pytest
 from random_checkpoint import LESS_BLANK, SMALL, random_checkpoint, random_features
 
 from gharial.errors import BadInput
+from gharial.fidelity.forced import float_tensors
 from gharial.floating import FloatNetwork, MagnitudeHistogram, RangeCollector, calibrate_ranges
 from gharial.floating.calibrate import collect
+from gharial.floating.path import babbles, drawn_path
 from gharial.floating.yardstick import TorchRnnt
 
 
@@ -132,3 +134,45 @@ def test_a_value_that_is_not_a_number_is_named() -> None:
     features[2, 3] = np.nan
     with pytest.raises(BadInput, match="features: a value is not finite"):
         calibrate_ranges(FloatNetwork(random_checkpoint(1)), [features])
+
+
+def test_babble_is_replaced_by_drawn_tokens(seed: int) -> None:
+    """A network that never says blank, heard beside one recording that is too short to tell: each has its own path."""
+    network = FloatNetwork(random_checkpoint(seed, blank_bias=-1000.0), np.float64)
+    lengths = [24, 0, 15]
+    recordings = [random_features(seed + index, length) for index, length in enumerate(lengths)]
+    ranges = calibrate_ranges(network, recordings, talk=2.0)
+    drawn = [drawn_path(index, -(-length // 2), network.blank) for index, length in enumerate(lengths)]
+    assert [[step for step, _ in path] for path in drawn] == [list(range(0, 12, 2)), [], list(range(0, 8, 2))]
+    led = [float_tensors(network, network.encode(x), path) for x, path in zip(recordings[::2], drawn[::2], strict=True)]
+    for kind, found in (("h", ranges.h), ("c", ranges.c)):
+        values = np.concatenate([tensors[f"prediction.1.{kind}"].ravel() for tensors in led])
+        # The start of the empty recording is a step as well.
+        assert found["prediction.1"].count == values.size + SMALL.pred_hidden
+        assert found["prediction.1"].maximum == pytest.approx(np.abs(values).max(), rel=1e-6)
+    logits = np.concatenate([tensors["logits"] for tensors in led])
+    assert (ranges.joint_evaluations, ranges.logits.count) == (len(logits), logits.size)
+    assert ranges.logits.maximum == pytest.approx(np.abs(logits).max(), rel=1e-6)
+    assert ranges.encoder_steps == 20
+    # Without the limit it is the network's own path, thirty tokens a step.
+    assert calibrate_ranges(network, recordings).joint_evaluations == 30 * 20
+
+
+def test_speech_is_no_babble(seed: int) -> None:
+    """Recordings that are not babble are counted along their own paths, also beside one that is."""
+    network = FloatNetwork(random_checkpoint(seed, blank_bias=LESS_BLANK))
+    recordings = [random_features(seed + index, 30) for index in range(6)]
+    own = [path for x in recordings for path in collect(network, [x], RangeCollector(), talk=2.0)]
+    found = RangeCollector()
+    assert collect(network, recordings, found, talk=2.0) == own
+    wanted = 0
+    for index, path in enumerate(own):
+        led = drawn_path(index, 15, network.blank) if babbles(path, 15) else path
+        wanted += 1 + len(led)
+    assert found.ranges().joint_pred.count == wanted * SMALL.joint
+
+
+def test_what_is_babble() -> None:
+    assert not babbles([], 0) and not babbles([(0, 1)] * 6, 3)
+    assert babbles([(0, 1)] * 7, 3) and babbles([(0, 1)] * 4, 3, talk=1.0)
+    assert drawn_path(1, 9, 0) == [] and drawn_path(4, 9, 50) == drawn_path(4, 9, 50) != drawn_path(5, 9, 50)

@@ -39,7 +39,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, program: Program) -> list[str]:
     """Names of the checkpoints that were compiled, in order; what comes of it is always the demo program."""
     found: list[str] = []
 
-    def counted(model: str, *_: object) -> Program:
+    def counted(model: str, *_: object, **__: object) -> Program:
         found.append(os.fspath(model))
         return program
 
@@ -156,7 +156,7 @@ def test_a_checkpoint_that_changes_meanwhile_is_not_kept(
     cache: Path, monkeypatch: pytest.MonkeyPatch, program: Program
 ) -> None:
     other = of_other_weights(program)
-    monkeypatch.setattr(opening, "compile_model", lambda *_: other)
+    monkeypatch.setattr(opening, "compile_model", lambda *_, **__: other)
     open_model()
     assert entries(cache) == []
 

@@ -13,9 +13,11 @@ import training_data
 from scripts.training.augment import TRAINING, vary
 from scripts.training.batches import BatchMaker, Plan, batches, encoder, string_maker, vectors_of
 from scripts.training.recordings import (
+    HELD_OUT,
     SETS,
     WORDS,
     Recording,
+    read,
     read_noises,
     read_words,
     set_of,
@@ -24,6 +26,7 @@ from scripts.training.recordings import (
 )
 from scripts.training.strings import PLAIN, VARIED, StringMaker
 
+from gharial.bench.manifest import read_set
 from gharial.checkpoint import load_hardware
 from gharial.errors import BadInput
 from gharial.features import FeatureSpec
@@ -50,7 +53,7 @@ def test_no_speaker_is_in_two_sets(folder):
 
 def test_a_speaker_s_set_is_fixed_for_good():
     """Figures of a training mean nothing once a speaker has changed sets."""
-    expected = {"022cd682": "train", "0bac8a71": "train", "0fa1e7a9": "dev", "4845bb10": "dev", "18f8afd5": "test"}
+    expected = {"022cd682": "held out", "0bac8a71": "train", "0fa1e7a9": "dev", "4845bb10": "dev", "18f8afd5": "test"}
     assert {name: set_of(name) for name in expected} == expected
     names = [f"{number:08x}" for number in range(5000)]
     shares = [sum(set_of(name) == which for name in names) / len(names) for which in SETS]
@@ -61,7 +64,27 @@ def test_no_speaker_of_the_recordings_is_in_two_sets(data_dir):
     paths = [path for word in WORDS for path in (data_dir / "speech_commands" / word).glob("*.flac")]
     sets = {which: {speaker_of(path) for path in paths if set_of(speaker_of(path)) == which} for which in SETS}
     assert all(sets.values())
-    assert sum(map(len, sets.values())) == len({speaker_of(path) for path in paths})
+    everyone = {speaker_of(path) for path in paths}
+    assert everyone > HELD_OUT
+    assert sum(map(len, sets.values())) == len(everyone) - len(HELD_OUT)
+
+
+def test_no_recording_of_sc_speakers_is_in_a_set(data_dir):
+    """By their samples: the strings of one word beside each recording of that word, at a quarter of the rate."""
+    strings = [one for one in read_set(data_dir / "sets" / "sc_speakers") if len(one.transcript.split()) == 1][::4]
+    known = 0
+    for string in strings:
+        heard = np.fft.rfft(read(string.path)[::4], 1 << 14)
+        found = {}
+        for path in (data_dir / "speech_commands" / string.transcript).glob("*.flac"):
+            spoken = np.fft.rfft(read(path)[::4], 1 << 14)
+            product = np.abs(np.fft.irfft(heard * spoken.conj())).max()
+            energies = [np.square(np.fft.irfft(part)).sum() for part in (heard, spoken)]
+            found[path] = product / np.sqrt(energies[0] * energies[1])
+        same = [path for path, likeness in found.items() if likeness > 0.95]
+        known += bool(same)
+        assert all(set_of(speaker_of(path)) not in SETS for path in same), string.path
+    assert known >= len(strings) // 2
 
 
 def test_a_name_that_tells_no_speaker_is_refused(folder, tmp_path):

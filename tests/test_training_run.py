@@ -152,6 +152,14 @@ def test_recordings_that_are_missing_are_named(tmp_path, script, capsys):
     assert "no recordings of 'down'" in error and str(tmp_path / "speech_commands") in error and "--data" in error
 
 
+def test_what_cannot_be_done_is_said(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for words in (["--steps", "0"], ["--processes", "-1"], ["--seed", "-1"], ["--out", str(tmp_path / "file" / "in")]):
+        assert run.main(["--out", str(tmp_path / "out"), *words]) == 2
+        assert words[0] in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_rate_rises_and_falls():
     recipe = Recipe()
     rates = [recipe.rate_at(step) for step in range(recipe.steps)]

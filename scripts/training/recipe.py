@@ -34,6 +34,7 @@ class Recipe:
         check: steps from one look at the dev set to the next.
         mixture: how strings are joined in the end.
         variation: how features are varied in the end.
+        speakers: number of the rule that gives each speaker a set; the first one held nobody out (`recordings`).
     """
 
     seed: int = 1
@@ -53,6 +54,7 @@ class Recipe:
     check: int = 500
     mixture: Mixture = field(default=VARIED)
     variation: Variation = field(default=TRAINING)
+    speakers: int = 2
 
     @property
     def plan(self) -> Plan:

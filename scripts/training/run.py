@@ -45,9 +45,16 @@ def train(data: Path, out: Path, recipe: Recipe, processes: int) -> Path:
     """Train, or go on; the path of the hardware checkpoint.
 
     Raises:
-        BadInput: recordings are missing, or the folder holds a training by another recipe.
+        BadInput: recordings are missing, a number is out of range, or the folder cannot be made or holds a training by
+            another recipe.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    for name, value, least in (("--steps", recipe.steps, 1), ("--processes", processes, 0), ("--seed", recipe.seed, 0)):
+        if value < least:
+            raise gharial.BadInput("is out of range", name, value, f"{least} or more")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise gharial.BadInput("the folder cannot be made", f"--out {out}", error.strerror or error) from None
     # The vocabulary is the shipped model's: n-grams and keyword lists made for it still fit.
     sentencepiece = load_hardware(demo_model()).sentencepiece
     encode, text = encoder(sentencepiece), Vocabulary(sentencepiece, DEMO.vocabulary, "the shipped model").text

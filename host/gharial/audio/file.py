@@ -15,6 +15,7 @@ from gharial.audio.convert import MonoConverter
 from gharial.audio.probe import not_audio, open_recording, short_by_header
 from gharial.audio.source import SAMPLE_RATE
 from gharial.errors import BadInput
+from gharial.features.logmel import MAX_SAMPLE
 
 MIN_RATE = 1000
 MAX_RATE = 768000
@@ -91,7 +92,8 @@ class AudioFile:
             full scale 1. Floats can lie outside -1 to 1 where the file's do or the resampler overshoots.
 
         Raises:
-            BadInput: a sample is not finite, or the whole file turned out shorter than one sample at the new rate.
+            BadInput: a sample is not finite or beyond 2^20, or the whole file turned out shorter than one sample at the
+                new rate.
             RuntimeError: the blocks were read already.
         """
         if self._started:
@@ -141,13 +143,18 @@ class AudioFile:
         return self._buffer[:count]
 
     def _checked(self, block: np.ndarray) -> np.ndarray:
-        if block.dtype == np.float32 and not np.isfinite(block).all():
-            row = int(np.argmin(np.isfinite(block).all(axis=1)))
+        if block.dtype != np.float32:
+            return block
+        finite = np.isfinite(block).all(axis=1)
+        usable = finite & (np.abs(block) <= MAX_SAMPLE).all(axis=1)
+        if not usable.all():
+            row = int(np.argmin(usable))
             at = (self._frames - len(block) + row) / self.source_rate
             raise BadInput(
-                f"sample at {at:.3f} s is not a number",
+                f"sample at {at:.3f} s is {'out of its range' if finite[row] else 'not a number'}",
                 where=self.path,
                 found=block[row].tolist()[:4],
+                expected="numbers of about -1 to 1" if finite[row] else None,
                 remedy="write the file again from its source",
             )
         return block

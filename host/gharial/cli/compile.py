@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
             allow_error=args.allow_error,
             report=args.report,
             judged=verdicts.append,
+            note=terminal.note,
         )
     finally:
         progress.close()

@@ -17,12 +17,12 @@ from gharial.features import FeatureSpec, FeatureStream, quantise_features
 from gharial.features.vectors import SUFFIX, read_vectors
 from gharial.floating.calibrate import Ranges, calibrate_ranges
 from gharial.floating.network import FloatNetwork
+from gharial.floating.path import TALK
 
 AUDIO_SUFFIXES = (".flac", ".wav", ".ogg", ".mp3")
 FEATURE_BITS = range(2, 8)
 FEATURE_SAMPLE = 8  # recordings that decide the feature unit
 FEATURE_SECONDS = 3.0  # of each of them
-TALK = 2.0  # tokens an encoder step at most: more than ten times what speech has
 
 _NAME_ONE = "name a folder of recordings, or none for the shipped ones"
 
@@ -123,6 +123,8 @@ def calibrate(
     network: FloatNetwork | None = None,
 ) -> Calibration:
     """Run recordings through the model in float, decoding greedily after its default prefix, if it has one.
+
+    Where that babbles, it is led along drawn tokens in its place (gharial.floating.path).
 
     Args:
         checkpoint: the model.

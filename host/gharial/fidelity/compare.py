@@ -13,14 +13,12 @@ from gharial.fidelity.forced import IntegerRun, float_tensors, units_of
 from gharial.fidelity.noise import TensorNoise
 from gharial.floating.calibrate import RangeCollector, decode_greedily
 from gharial.floating.network import MAX_SYMBOLS, FloatNetwork
-from gharial.floating.path import LatticePath, path_targets
+from gharial.floating.path import TALK, LatticePath, babbles, drawn_path, path_targets
 from gharial.program import Program
 from gharial.trace.diff import Place, first_difference
 
 DECISIVE = 4.0
 """A float margin of so many standard deviations of the logits' error is not to be overturned by it."""
-
-TALK = 2.0  # tokens an encoder step at most, as in calibration
 
 _LIMITS = {"int8": (-127, 127), "int16": (-32768, 32767), "joint": (0, 127)}
 
@@ -33,7 +31,7 @@ class Recording:
         name: what it is called in reports.
         features: float32 (T2, F).
         path: (encoder step, token id) to lead both models along; None for the float model's greedy path, behind the
-            prefix.
+            prefix; where that is babble, a drawn one (`drawn_path`).
         prefix: tokens that come before the float model's own, as if at the first step.
     """
 
@@ -45,7 +43,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Parting:
-    """The first joint evaluation along a float model's greedy path at which the integers choose otherwise.
+    """The first joint evaluation along a path at which the integers choose otherwise than the float model.
 
     Attributes:
         recording: its name.
@@ -54,7 +52,8 @@ class Parting:
         float_class, integer_class: what each chooses.
         margin: of the float model's choice over the integers', in the float logits.
         errors: what each tensor of that step is off by, in its own steps, root of the mean square.
-        place: as `gharial trace diff` would name it: the first token that differs. None where both emit the same.
+        place: as `gharial trace diff` would name it: the first token that differs. None where both emit the same, and
+            on a drawn path, which neither takes by itself.
     """
 
     recording: str
@@ -77,7 +76,8 @@ class Comparison:
         evaluations, agreeing: joint evaluations, and those at which the best class is the same.
         decisive, decisive_agreeing: the same of those whose float margin exceeds DECISIVE times `error`.
         error: standard deviation of the logits' error, over all recordings.
-        partings: of each recording that has one, in order; only where the path is the float model's own.
+        babble: recordings that were led along a drawn path, as the float model's own is babble.
+        partings: of each recording that has one, in order; only where no path was given.
     """
 
     tensors: dict[str, TensorNoise]
@@ -87,6 +87,7 @@ class Comparison:
     decisive: int = 0
     decisive_agreeing: int = 0
     error: float = 0.0
+    babble: int = 0
     partings: list[Parting] = field(default_factory=list)
 
     @property
@@ -174,23 +175,17 @@ def compare(
             if len(recording.features):
                 result.recordings += 1
                 encoded = network.encode(recording.features)
-                path = recording.path
+                path, own = recording.path, False
                 if path is None:
-                    found_path = decode_greedily(
-                        network, [encoded["joint_enc"]], RangeCollector(), recording.prefix, TALK
-                    )
-                    # However much the model says at once: no more than a step may hold.
-                    first = sum(step == 0 for step, _ in found_path[0])
-                    spare = max(0, first + len(recording.prefix) - MAX_SYMBOLS)
-                    own = found_path[0][: first - spare] + found_path[0][first:]
-                    path = [*((0, token) for token in recording.prefix), *own]
+                    path, own = _path(network, encoded["joint_enc"], recording.prefix, result.recordings - 1)
+                    result.babble += not own
                 exact = float_tensors(network, encoded, path) | {"features": recording.features}
                 found = run.tensors(quantise_features(recording.features, bits), path)
                 for name in kept:
                     result.tensors[name].add(exact[name], found[name])
                 choices.add(exact["logits"].astype(np.float64), found["logits"] * units["logits"])
                 if recording.path is None and only is None:
-                    result.partings += _parting(recording, network, path, exact, found, units)
+                    result.partings += _parting(recording, network, path, own, exact, found, units)
             if progress is not None:
                 progress(1)
     counted = choices.counted()
@@ -198,6 +193,18 @@ def compare(
     result.decisive, result.decisive_agreeing = counted.decisive, counted.decisive_agreeing
     result.error = counted.error
     return result
+
+
+def _path(network: FloatNetwork, joint_enc: np.ndarray, prefix: Sequence[int], number: int) -> tuple[LatticePath, bool]:
+    """The path of a recording that has none, behind its prefix; whether it is the float model's own."""
+    (found,) = decode_greedily(network, [joint_enc], RangeCollector(), prefix, TALK)
+    own = not babbles(found, len(joint_enc))
+    if not own:
+        found = drawn_path(number, len(joint_enc), network.blank)
+    # However much the model says at once: no more than a step may hold.
+    first = sum(step == 0 for step, _ in found)
+    spare = max(0, first + len(prefix) - MAX_SYMBOLS)
+    return [*((0, token) for token in prefix), *found[: first - spare], *found[first:]], own
 
 
 def _limits(name: str) -> tuple[int, int]:
@@ -210,11 +217,12 @@ def _parting(
     recording: Recording,
     network: FloatNetwork,
     path: LatticePath,
+    own: bool,
     exact: dict[str, np.ndarray],
     found: dict[str, np.ndarray],
     units: dict[str, float],
 ) -> list[Parting]:
-    """Up to the first evaluation that comes out otherwise the integers would have taken the same path by themselves."""
+    """Up to the first evaluation that comes out otherwise the integers would have taken an own path by themselves."""
     best = found["logits"].argmax(axis=1)
     steps = len(exact["joint_enc"])
     token = 0
@@ -235,7 +243,8 @@ def _parting(
                 errors[tensor] = float(np.sqrt(np.square(error).mean()))
             logits = exact["logits"][index]
             margin = float(logits[choice] - logits[best[index]])
-            place = _place(network.blank, path[len(recording.prefix) : token], steps, step, choice, int(best[index]))
+            before = path[len(recording.prefix) : token]
+            place = _place(network.blank, before, steps, step, choice, int(best[index])) if own else None
             return [Parting(recording.name, step, index, choice, int(best[index]), margin, errors, place)]
         token += target != network.blank
     return []

@@ -12,6 +12,7 @@ from gharial.errors import BadInput
 from gharial.floating.lstm import LstmOutput
 from gharial.floating.magnitudes import Magnitude, MagnitudeHistogram
 from gharial.floating.network import MAX_SYMBOLS, FloatNetwork, PredictionState
+from gharial.floating.path import LatticePath, babbles, drawn_path
 
 # Recordings run together: the recurrent weights are read once a step for all of them.
 _BATCH = 16
@@ -124,8 +125,8 @@ def calibrate_ranges(
 ) -> Ranges:
     """Run recordings through the network and measure the range of every tensor.
 
-    Decoding is greedy along the network's own output, at most MAX_SYMBOLS tokens a step. The prediction network's start
-    is counted once a recording.
+    Decoding is greedy along the network's own output, at most MAX_SYMBOLS tokens a step; where that babbles, along
+    drawn tokens (`collect`). The prediction network's start is counted once a recording.
 
     Args:
         network: the checkpoint's network.
@@ -172,19 +173,36 @@ def collect(
         prefix: tokens that the prediction network hears after the start.
         talk: most tokens that a recording has had, MAX_SYMBOLS aside, for each of its encoder steps: once there are
             more, its step ends as if a blank had come. Speech has 0.15 tokens a step; a network that babbles, as
-            untrained ones do, is not listened to for minutes. None: no such limit.
+            untrained ones do, is not listened to for minutes. As it says the same few tokens over and over, what the
+            prediction network and the joint make of these is no measure of what they make of others: such a recording
+            is counted along drawn tokens (`drawn_path`). None: no such limit, and every recording is counted along its
+            own path.
 
     Returns:
         For each recording its greedy path: (encoder step, token id) for each token, in order.
     """
     encoded = network.encode_many(batch)
+    first = collector.recordings
     collector.recordings += len(batch)
     for features, tensors in zip(batch, encoded, strict=True):
         collector.add("features", features)
         collector.encoder_steps += len(tensors["joint_enc"])
         for name, values in tensors.items():
             collector.add(name, values)
-    return decode_greedily(network, [tensors["joint_enc"] for tensors in encoded], collector, prefix, talk)
+    rows = [tensors["joint_enc"] for tensors in encoded]
+    said = RangeCollector()
+    paths = decode_greedily(network, rows, said, prefix, talk)
+    babbling = [talk is not None and babbles(path, len(row), talk) for path, row in zip(paths, rows, strict=True)]
+    if any(babbling):
+        said = RangeCollector()
+        quiet = [row for row, loud in zip(rows, babbling, strict=True) if not loud]
+        if quiet:
+            decode_greedily(network, quiet, said, prefix, talk)
+        numbers = [number for number, loud in enumerate(babbling) if loud]
+        drawn = [drawn_path(first + number, len(rows[number]), network.blank) for number in numbers]
+        decode_greedily(network, [rows[number] for number in numbers], said, prefix, drawn=drawn)
+    collector.merge(said)
+    return paths
 
 
 def decode_greedily(
@@ -193,6 +211,7 @@ def decode_greedily(
     collector: RangeCollector,
     prefix: Sequence[int] = (),
     talk: float | None = None,
+    drawn: Sequence[LatticePath] | None = None,
 ) -> list[list[tuple[int, int]]]:
     """Greedy decoding of several recordings in lockstep, one encoder step after the other.
 
@@ -201,11 +220,13 @@ def decode_greedily(
         encoded: `joint_enc` of each recording, (T, J).
         collector: where the tensors of prediction network and joint are counted.
         prefix, talk: as in `collect`.
+        drawn: for each recording, the path to follow in place of the network's own, at most one token an encoder step.
 
     Returns:
         As `collect`.
     """
     paths: list[list[tuple[int, int]]] = [[] for _ in encoded]
+    given = None if drawn is None else [dict(path) for path in drawn]
     state = _start(network, len(encoded), prefix, collector)
     lengths = np.array([len(rows) for rows in encoded])
     for step in range(int(lengths.max(initial=0))):
@@ -217,16 +238,18 @@ def decode_greedily(
             collector.add("logits", logits)
             collector.joint_evaluations += len(active)
             best = logits.argmax(axis=1)
+            if given is not None:
+                best[:] = [given[row].pop(step, network.blank) for row in active]
             emitted = best != network.blank
             if talk is not None:
                 most = MAX_SYMBOLS + talk * (step + 1)
                 emitted &= np.array([len(paths[row]) < most for row in active])
-            active, tokens = active[emitted], best[emitted]
+            active, chosen = active[emitted], best[emitted]
             if active.size == 0:
                 break
-            for row, token in zip(active, tokens, strict=True):
+            for row, token in zip(active, chosen, strict=True):
                 paths[row].append((step, int(token)))
-            after, outputs = network.predict(tokens, state.rows(active))
+            after, outputs = network.predict(chosen, state.rows(active))
             _count_prediction(outputs, after.output, collector)
             state = state.replaced(active, after)
     return paths

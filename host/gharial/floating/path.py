@@ -6,10 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gharial.errors import BadInput
 
 LatticePath = Sequence[tuple[int, int]]
 """(encoder step, token id) of each token in the order of emission; blanks are implied."""
+
+TALK = 2.0
+"""Tokens an encoder step, over a recording, that no network says which has learnt to listen: speech has 0.15."""
+
+_DRAWN_EVERY = 2  # encoder steps from one drawn token to the next: denser than speech, so that many are heard
 
 
 @dataclass(frozen=True)
@@ -68,3 +75,29 @@ def path_targets(path: LatticePath, steps: int, blank: int, max_symbols: int) ->
     if at < len(path):
         raise BadInput("step is out of order or range", f"path item {at}", path[at][0], f"rising, below {steps}")
     return targets
+
+
+def babbles(path: LatticePath, steps: int, talk: float = TALK) -> bool:
+    """Whether a network's own path through a recording is babble, as that of an untrained one is.
+
+    Args:
+        path: its greedy path, however far that was followed.
+        steps: encoder steps of the recording.
+        talk: tokens an encoder step, over the recording, that are not yet babble.
+    """
+    return len(path) > talk * steps
+
+
+def drawn_path(seed: int, steps: int, blank: int) -> list[tuple[int, int]]:
+    """A path for a network that babbles: a token at every other encoder step, each drawn from all but blank.
+
+    Babble is the same few tokens over and over, and what a network makes of these is no measure of what it makes of
+    the others.
+
+    Args:
+        seed: number of the recording, say: the same one gives the same path.
+        steps: encoder steps of the recording.
+        blank: class that stands for blank; tokens are below it.
+    """
+    random = np.random.default_rng(seed)
+    return [(step, int(random.integers(0, blank))) for step in range(0, steps, _DRAWN_EVERY)] if blank else []

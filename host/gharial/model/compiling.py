@@ -24,6 +24,9 @@ from gharial.program.container import MAGIC
 if TYPE_CHECKING:
     from gharial.fidelity import Verdict
 
+FEWEST_TOKENS = 10
+"""Tokens that a model writes for all calibration recordings, at least: with fewer it was mostly silence to it."""
+
 
 def is_program(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a compiled program; a file that cannot be read does if its name says so."""
@@ -45,6 +48,7 @@ def compile_model(
     allow_error: bool = False,
     report: str | os.PathLike[str] | None = None,
     judged: Callable[[Verdict], object] | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Program:
     """Compile a hardware checkpoint.
 
@@ -59,6 +63,7 @@ def compile_model(
         report: folder for a page and a JSON file that tell where the error comes from; made if it is not there.
             It is written for a program that is refused as well.
         judged: called with what the program was measured to be, before it may be refused.
+        note: called with a sentence about recordings that tell little of the model.
 
     Returns:
         The program; its method `write` makes a file of it.
@@ -107,6 +112,12 @@ def compile_model(
 
     network = FloatNetwork(checkpoint)
     found = calibrate(checkpoint, calibration, count, network)
+    said = found.ranges.joint_evaluations - found.ranges.encoder_steps
+    if note is not None and not spec.given and said < FEWEST_TOKENS:
+        note(
+            f"the model writes {said} tokens in all for the calibration recordings: its units, and the error that is "
+            "measured, tell little of speech; give some minutes of what it will hear (--calibrate DIR)"
+        )
     kind = WEIGHT_TYPES[weights]
     program = compile_checkpoint(checkpoint, config, found, kind)
     if report is not None:

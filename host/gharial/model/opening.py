@@ -59,7 +59,7 @@ def open_model(
             checkpoint.
         calibration: folder of recordings to calibrate a checkpoint with; None for the shipped ones.
         progress: as in `compile_model`; not called where nothing is compiled.
-        note: called with a sentence about a cache that could not be used.
+        note: called with a sentence about a cache that could not be used, or recordings that tell little of the model.
 
     Raises:
         BadInput: the file cannot be used, is a program for another configuration, or does not fit.
@@ -89,7 +89,7 @@ def open_model(
         source = hashlib.file_digest(file, "sha256").digest()
     key = digest(_dependencies(source, config, calibration))
     tell = note or (lambda _: None)
-    program = cached(key, source.hex(), lambda: compile_model(path, config, calibration, progress), tell)
+    program = cached(key, source.hex(), lambda: compile_model(path, config, calibration, progress, note=tell), tell)
     settle_embedded(path, program, tell)
     return replace(program, given=path)
 

@@ -51,6 +51,7 @@ def figures(
             "agreement": found.decisive_agreement,
         },
         "recordings": found.recordings,
+        "babble": found.babble,
         "units": units_of(program),
         "weight_tensors": [_matrix(matrix) for matrix in matrices],
         "tensors": [_tensor(name, noise, worst) for name, noise in found.tensors.items()],

@@ -68,13 +68,17 @@ def _summary(found: dict[str, Any]) -> str:
         )
     )
     return f"""<p>Integers of the emulated device beside the checkpoint in float, both led along the float model's own
-path through {found["recordings"]} recordings.</p>
+path through {found["recordings"]} recordings{_babble(found["babble"])}.</p>
 {_table(("", ""), [(escape(a), escape(b)) for a, b in rows])}
 <p>The bound, {bound["least_sqnr_db"]:g} dB and {100 * bound["least_agreement"]:g} %, {state}.</p>
 <h2 id="units">Steps</h2>
 <ul>
 {bits}</ul>
 """
+
+
+def _babble(count: int) -> str:
+    return f", but along tokens that were drawn through {count} of them, where its own path is babble" if count else ""
 
 
 def _tensors(found: dict[str, Any]) -> str:
@@ -94,9 +98,9 @@ def _tensors(found: dict[str, Any]) -> str:
     heads = ("tensor", "ratio", "of changes", "largest", "holds up to", "at a limit", "clipped", "integers")
     return f"""<h2 id="tensors">Layer outputs</h2>
 <p>Signal over noise of every tensor against the float model's; of changes: with the mean over each recording taken out
-of both, unit by unit. Clipped are float values more than half a step outside of what the format holds. Pre-activations
-may well be, as gates stand still beyond 8; their float values are held to the range before they are compared.
-Histograms are over the whole range of the format, heights as roots.</p>
+of both, unit by unit; – where there is no noise, or no signal. Clipped are float values more than half a step outside
+of what the format holds. Pre-activations may well be, as gates stand still beyond 8; their float values are held to the
+range before they are compared. Histograms are over the whole range of the format, heights as roots.</p>
 {_wide(_table(heads, rows, numbers=range(1, 7)))}"""
 
 
@@ -162,7 +166,7 @@ def _partings(found: dict[str, Any]) -> str:
 
 
 def _db(value: float | None) -> str:
-    return "no noise" if value is None else f"{value:.1f} dB"
+    return "–" if value is None else f"{value:.1f} dB"
 
 
 def _share(count: int, total: int) -> str:
