@@ -226,23 +226,29 @@ def test_prefixes_in_a_layout_that_is_not_known(cli: Run, tmp_path: Path) -> Non
 
 
 def test_hard_activations(cli: Run, tmp_path: Path) -> None:
-    """CAIMAN-ASR's training follows the key up to 1.5; from 1.9 on a checkpoint shows that it did not."""
+    """CAIMAN-ASR's training follows the key up to 1.5; a checkpoint from 1.9 on shows that it did not: export asks."""
 
     def asked(tree: Tree) -> None:
         tree["rnnt"]["hard_activation_functions"] = True
 
-    (tmp_path / "new").mkdir()
+    for name in ("new", "old", "off"):
+        (tmp_path / name).mkdir()
     new = training(tmp_path / "new", config=asked)
     outcome = cli(*new.words(tmp_path / "out"))
-    assert outcome.code == 0 and "hard_activation_functions is not taken over" in outcome.err
-    found = load_hardware(tmp_path / "out")
-    assert not found.hard_sigmoid and not found.hard_tanh and "hard_activation_functions" not in str(found.rnnt_config)
-    (tmp_path / "old").mkdir()
+    assert outcome.code == 2 and not (tmp_path / "out").exists()
+    assert "rnnt.hard_activation_functions" in outcome.err and "--no-hard-activations" in outcome.err, outcome.err
+    for flag, expected in (("--hard-activations", True), ("--no_hard_activations", False)):
+        found = exported(cli, new, flag)
+        assert (found.hard_sigmoid, found.hard_tanh) == (expected, expected)
+        assert ("hard_activation_functions" in str(found.rnnt_config)) == expected
     old = training(tmp_path / "old", lambda tree: tree.pop("logmel_norm_weight") and None, asked)
-    found = exported(cli, old, "--melalpha", "0.001")
-    assert found.hard_sigmoid and found.hard_tanh
-    (tmp_path / "off").mkdir()
-    assert "hard_activation_functions" not in cli(*training(tmp_path / "off").words(tmp_path / "out")).err
+    for flags, expected in (((), True), (("--no-hard-activations",), False)):
+        found = exported(cli, old, "--melalpha", "0.001", *flags)
+        assert (found.hard_sigmoid, found.hard_tanh) == (expected, expected)
+    off = training(tmp_path / "off")
+    assert cli(*off.words(tmp_path / "out", "--no-hard-activations")).code == 0
+    outcome = cli(*off.words(tmp_path / "other", "--hard-activations"))
+    assert outcome.code == 2 and "leave --hard-activations out" in outcome.err and not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(

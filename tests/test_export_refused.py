@@ -337,8 +337,8 @@ def test_the_remedy_is_for_the_file_that_is_wrong(cli: Run, tmp_path: Path) -> N
     run = training(tmp_path)
     for file in ("/dev/null", tmp_path / "CONFIG.yaml", tmp_path):
         refused(cli, run, str(file), "--melmeans FILE --melvars FILE", more=("--melmeans", file))
-    for file in ("/dev/null", tmp_path / "stats"):
-        refused(cli, run, str(file), "check the name", more=("--override-ngram-path", file))
+    for file, remedy in (("/dev/null", "write what comes out of it to a file"), (tmp_path / "stats", "check the name")):
+        refused(cli, run, str(file), remedy, more=("--override-ngram-path", file))
     run.checkpoint.write_text("weights\n")
     refused(cli, run, "TRAIN.pt", "to export, the .pt file of the training")
 

@@ -20,13 +20,11 @@ from gharial.checkpoint.text import listed, shown
 from gharial.checkpoint.torchzip import open_checkpoint
 from gharial.errors import BadInput
 
-<<<<<<< HEAD
 _NOT_MEASURED = 1e6
 """best_wer that CAIMAN-ASR's training begins with."""
-=======
+
 _PAD_REACH = 1.0
 """More than the compiler's int8 of an LSTM's output ever holds: its unit is 2^-7 or finer."""
->>>>>>> ckpt
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:

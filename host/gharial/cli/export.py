@@ -45,6 +45,11 @@ def add(commands: Any) -> None:
     add_option("--melalpha", metavar="RATE", type=float, help="for a model of 1.8 or before: rate of its normalisation")
     add_option("--valid-prefix", metavar="REGEX", help="the prefixes seen in training, where nothing else states them")
     add_option("--default-prefix", metavar="TEXT", help="the prefix that is used when none is asked for")
+    add_option(
+        "--hard-activations",
+        action=argparse.BooleanOptionalAction,
+        help="for a configuration that asks for hard activations: whether the training followed it",
+    )
     add_option("--json", action="store_true", help="print a JSON object that says what was made")
     parser.set_defaults(run=run)
 
@@ -72,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         melalpha=alpha,
         valid_prefix=args.valid_prefix,
         default_prefix=args.default_prefix,
+        hard_activations=args.hard_activations,
     )
     for note in exported.notes:
         terminal.note(note)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gharial.checkpoint.activations import FLAG, KERNEL, hard_activations
+from gharial.checkpoint.activations import hard_activations
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.text import shown
 from gharial.errors import BadInput
@@ -99,11 +99,6 @@ def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
         where = f"{name}: {'.'.join(sections)}"
         target |= {key: _value(source, key, kind, where) for key, kind in fields.items()}
     rnnt = Section(tree["rnnt"], f"{name}: rnnt")
-<<<<<<< HEAD
-=======
-    if hard_activations(tree, name):
-        inference["rnnt"] |= {FLAG: True, KERNEL: True}
->>>>>>> ckpt
     bank = Section(tree["input_val"]["filterbank_features"], f"{name}: input_val.filterbank_features")
     ngram = Section(_with_number(tree.get("ngram"), "scale_factor"), f"{name}: ngram")
     return TrainingConfig(
@@ -115,7 +110,7 @@ def read_config(path: str | os.PathLike[str]) -> TrainingConfig:
         ngram_scale=ngram.maybe_number("scale_factor", 0.0, 100.0),
         batch_norm=(rnnt.maybe_flag("enc_batch_norm"), rnnt.maybe_flag("pred_batch_norm")),
         prefix_spec=tree.get("prefix_spec"),
-        hard_activations=rnnt.flag("hard_activation_functions") and rnnt.flag("custom_lstm", True),
+        hard_activations=hard_activations(tree, name),
         end_of_sequence=Section(tree.get("user_tokens"), f"{name}: user_tokens").maybe_text("eos"),
     )
 

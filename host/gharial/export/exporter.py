@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from gharial.checkpoint.activations import FLAG, KERNEL
 from gharial.checkpoint.config import Section
 from gharial.checkpoint.features import feature_settings
 from gharial.checkpoint.text import shown
@@ -60,6 +61,7 @@ def export_checkpoint(
     melalpha: float | None = None,
     valid_prefix: str | None = None,
     default_prefix: str | None = None,
+    hard_activations: bool | None = None,
 ) -> Exported:
     """Write the hardware checkpoint (.hw.pt) of a training checkpoint; the same input gives the same bytes.
 
@@ -75,6 +77,8 @@ def export_checkpoint(
         melalpha: rate of the streaming normalisation, for checkpoints from before 1.9 alone.
         valid_prefix: regular expression of the prefixes seen in training, where neither file states them.
         default_prefix: the prefix used when none is asked for.
+        hard_activations: whether the model was trained with the hard activations that the configuration asks for; None
+            where that is known (checkpoints from before 1.9: it was).
 
     Raises:
         BadInput: something is missing, damaged, or contradicts something else; nothing is written.
@@ -98,6 +102,7 @@ def export_checkpoint(
     trained = read_training(checkpoint)
     alpha = check_norm_weight(trained, melalpha)
     check_sizes(trained, settings)
+    inference = _inference(trained, settings, hard_activations)
     model, model_from = sentencepiece_model(trained, settings, _name(sentencepiece))
     if trained.sentencepiece_path not in (None, settings.sentencepiece_path):
         notes.append(f"the SentencePiece model had another name in training; the one taken is {model_from}")
@@ -126,7 +131,7 @@ def export_checkpoint(
         "sentpiece_model": model,
         "ngram": {"scale_factor": scale},
         "version": VERSION,
-        "rnnt_config": _inference(trained, settings, notes),
+        "rnnt_config": inference,
     }
     if prefixes is not None:
         tree["prefix_spec"] = prefixes
@@ -161,19 +166,22 @@ def check_sizes(trained: TrainingCheckpoint, settings: TrainingConfig) -> None:
     feature_settings(Section(settings.inference, settings.path), trained.dims, settings.path)
 
 
-def _inference(trained: TrainingCheckpoint, settings: TrainingConfig, notes: list[str]) -> dict[str, Any]:
-    """`rnnt_config`, with hard activations if the model was trained with them."""
+def _inference(trained: TrainingCheckpoint, settings: TrainingConfig, hard: bool | None) -> dict[str, Any]:
+    """`rnnt_config`, with hard activations if the model was trained with them; `hard` is what the user says."""
+    where = f"{settings.path}: rnnt.{FLAG}"
     if not settings.hard_activations:
+        if hard:
+            what, remedy = "the configuration does not ask for hard activations", "leave --hard-activations out"
+            raise BadInput(what, where, "none", "true", remedy)
         return settings.inference
-    if trained.norm_weight is not None:
+    if hard is None and trained.norm_weight is not None:
         # From 1.6 on training takes the key and does not follow it; logmel_norm_weight is there from 1.9 on.
-        notes.append(
-            f"{settings.path}: rnnt.hard_activation_functions is not taken over: the checkpoint is of CAIMAN-ASR 1.9 "
-            "or later, which trains without hard activations whatever it says"
-        )
+        what = "CAIMAN-ASR follows this up to 1.5 alone, and the checkpoint is of 1.9 or later"
+        remedy = "--no-hard-activations; --hard-activations if your training did follow it"
+        raise BadInput(what, where, "true", "false, or word of how it was trained", remedy)
+    if hard is False:
         return settings.inference
-    rnnt = settings.inference["rnnt"] | {"hard_activation_functions": True, "custom_lstm": True}
-    return settings.inference | {"rnnt": rnnt}
+    return settings.inference | {"rnnt": settings.inference["rnnt"] | {FLAG: True, KERNEL: True}}
 
 
 def _name(path: str | os.PathLike[str] | None) -> str | None:
