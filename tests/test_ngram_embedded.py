@@ -95,15 +95,27 @@ def test_none_or_a_bad_one(tmp_path: Path, calibration: Path, cli: Run) -> None:
         assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_one_that_was_there_before_is_told_of(tmp_path: Path, calibration: Path, cli: Run) -> None:
+    """It may be an older program's; a user may have put it there for this one."""
+    words = ("-o", tmp_path / "m.gprog", "--calibrate", calibration)
+    assert "was there before" not in cli("compile", with_ngram(tmp_path, None), *words).err
+    (tmp_path / "m.ngram").write_bytes(binary().read_bytes())
+    for data in (None, b"no n-gram at all"):
+        outcome = cli("compile", with_ngram(tmp_path, data), *words)
+        assert outcome.code == 0 and "m.ngram was there before" in outcome.err
+        assert (tmp_path / "m.ngram").read_bytes() == binary().read_bytes()
+
+
 def test_compiled_on_the_fly(tmp_path: Path, calibration: Path, own_cache: Path) -> None:
     checkpoint = with_ngram(tmp_path, binary().read_bytes())
     notes: list[str] = []
     program = open_model(checkpoint, calibration=calibration, note=notes.append)
     ngram = ngram_of(program)
-    assert ngram is not None and ngram.parent == own_cache and notes == []
+    assert ngram is not None and ngram.parent == own_cache
+    assert len(notes) == 1 and "for the calibration recordings" in notes[0]  # one short one, and not a word of n-grams
     before = written(ngram)
     again = open_model(checkpoint, calibration=calibration, note=notes.append)
-    assert ngram_of(again) == ngram and written(ngram) == before and notes == []
+    assert ngram_of(again) == ngram and written(ngram) == before and len(notes) == 1
     # Lost or damaged it is made again, from the checkpoint.
     for damage in (lambda: ngram.unlink(), lambda: ngram.write_bytes(b"gone")):
         damage()
@@ -119,7 +131,7 @@ def test_what_cannot_be_replaced_is_not_said_to_be(tmp_path: Path, calibration: 
     ngram.mkdir()
     notes: list[str] = []
     assert ngram_of(open_model(checkpoint, calibration=calibration, note=notes.append)) is None
-    assert len(notes) == 1 and "left out" in notes[0] and "cannot be written" in notes[0], notes
+    assert len(notes) == 1 and "left out" in notes[0] and "is not overwritten" in notes[0], notes
 
 
 def test_without_a_cache(tmp_path: Path, calibration: Path, own_cache: Path) -> None:

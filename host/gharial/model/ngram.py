@@ -46,7 +46,7 @@ def write_embedded(
         checkpoint: the hardware checkpoint.
         program: the program compiled from it.
         path: file of the program.
-        note: called with a sentence about an n-gram that cannot be used, or a file that it replaces.
+        note: called with a sentence about an n-gram that cannot be used, a file that it replaces, or one that stays.
 
     Returns:
         The n-gram file, None if the checkpoint carries none that can be used.
@@ -55,10 +55,11 @@ def write_embedded(
         BadInput: the checkpoint cannot be read.
         GharialError: the file cannot be written; what was there before still is.
     """
+    target = beside(path)
     binary = embedded_ngram(checkpoint)
     if binary is None:
+        _tell_of_another(target, note)
         return None
-    target = beside(path)
     sentencepiece = program.section("sentencepiece")
     if _holds(target, binary, encode(sentencepiece)):
         return target
@@ -66,12 +67,18 @@ def write_embedded(
         pieces = marked(binary, sentencepiece, f"{os.fspath(checkpoint)}: ngram")
     except BadInput as error:
         note(f"the n-gram inside the checkpoint is left out: {error.what}")
+        _tell_of_another(target, note)
         return None
     replaced = target.exists()
     write_atomically(target, pieces, cached=False)
     if replaced:
         note(f"{target} is replaced by the n-gram inside the checkpoint")
     return target
+
+
+def _tell_of_another(target: Path, note: Callable[[str], object]) -> None:
+    if target.is_file():
+        note(f"{target} was there before and is taken as this program's n-gram: remove it if it is another model's")
 
 
 def settle_embedded(checkpoint: str | os.PathLike[str], program: Program, note: Callable[[str], object]) -> None:
