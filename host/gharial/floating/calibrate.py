@@ -82,6 +82,10 @@ class RangeCollector:
                 "check the recordings and the checkpoint's weights",
             ) from error
 
+    def empty(self) -> RangeCollector:
+        """Another of the same model, in which nothing is counted yet."""
+        return RangeCollector(self._where)
+
     def merge(self, other: RangeCollector) -> None:
         """Take over everything that `other` counted."""
         self.recordings += other.recordings
@@ -190,11 +194,11 @@ def collect(
         for name, values in tensors.items():
             collector.add(name, values)
     rows = [tensors["joint_enc"] for tensors in encoded]
-    said = RangeCollector()
+    said = collector.empty()
     paths = decode_greedily(network, rows, said, prefix, talk)
     babbling = [talk is not None and babbles(path, len(row), talk) for path, row in zip(paths, rows, strict=True)]
     if any(babbling):
-        said = RangeCollector()
+        said = collector.empty()
         quiet = [row for row, loud in zip(rows, babbling, strict=True) if not loud]
         if quiet:
             decode_greedily(network, quiet, said, prefix, talk)
