@@ -13,6 +13,7 @@ from prefix_models import SYMBOLS, TOKENS, checkpoint
 from recordings import SHORT
 
 from gharial.decoding import DecoderOptions
+from gharial.driver import Driver
 from gharial.errors import BadInput
 from gharial.model import compile_model, vocabulary
 from gharial.ngram import append_mark
@@ -98,11 +99,19 @@ def test_a_file_that_is_named(tmp_path: Path) -> None:
 
 
 def test_a_failure_lets_go_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = []
-    monkeypatch.setattr("gharial.driver.Driver.close", lambda driver: closed.append(driver))
+    opened, closed = [], []
+    begin = Driver.__init__
+
+    def init(driver: Driver, *given: Any, **named: Any) -> None:
+        opened.append(driver)
+        begin(driver, *given, **named)
+
+    monkeypatch.setattr(Driver, "__init__", init)
+    monkeypatch.setattr(Driver, "close", lambda driver: closed.append(driver))
     with pytest.raises(BadInput):
         load(decoder="beam", options=DecoderOptions(width=32))
-    assert len(closed) == 1
+    # A driver that an earlier test left to the garbage collector may be closed meanwhile.
+    assert len(opened) == 1 and [driver for driver in closed if driver in opened] == opened
 
 
 def test_tokens_of_the_model(tmp_path: Path) -> None:
